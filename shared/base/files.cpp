@@ -1,0 +1,115 @@
+#include "shared/base/files.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+
+namespace layerfarm::base {
+namespace {
+
+/// Owns a descriptor for the length of a function.
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  ~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  [[nodiscard]] int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+Result<void> write_all(int fd, BytesView content, const std::string& name) {
+  std::size_t done = 0;
+  while (done < content.size()) {
+    const ssize_t n = ::write(fd, content.data() + done, content.size() - done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return fail(os_error("cannot write " + name, errno));
+    done += static_cast<std::size_t>(n);
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<Bytes> read_file(const std::filesystem::path& path, std::uint64_t limit) {
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (file.get() < 0) return fail(os_error("cannot read " + path.string(), errno));
+  struct stat info {};
+  if (::fstat(file.get(), &info) != 0) return fail(os_error("cannot read " + path.string(), errno));
+  if (S_ISDIR(info.st_mode)) return fail(ErrorCode::InvalidInput, "cannot read " + path.string() + ": it is a folder");
+  Bytes out;
+  out.resize(static_cast<std::size_t>(info.st_size));
+  std::size_t done = 0;
+  while (true) {
+    if (done == out.size()) out.resize(out.size() + 4096);  // may grow, or be a pipe that tells no size
+    const ssize_t n = ::read(file.get(), out.data() + done, out.size() - done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return fail(os_error("cannot read " + path.string(), errno));
+    if (n == 0) break;
+    done += static_cast<std::size_t>(n);
+    if (done > limit) {
+      return fail(ErrorCode::InvalidInput,
+                  path.string() + " is larger than the " + std::to_string(limit) + " bytes that are accepted here");
+    }
+  }
+  out.resize(done);
+  return out;
+}
+
+Result<void> write_file_atomically(const std::filesystem::path& path, BytesView content, Sync sync) {
+  std::string temporary = path.string() + ".XXXXXX";
+  const Descriptor file(::mkostemp(temporary.data(), O_CLOEXEC));
+  if (file.get() < 0) return fail(os_error("cannot write " + path.string(), errno));
+  // mkostemp gives 0600; what is written here is meant to be read like any other output file.
+  const mode_t mask = ::umask(0);
+  ::umask(mask);
+  Result<void> done = write_all(file.get(), content, path.string());
+  if (done && ::fchmod(file.get(), 0666 & ~mask) != 0) done = fail(os_error("cannot write " + path.string(), errno));
+  if (done && sync == Sync::Yes && ::fsync(file.get()) != 0) {
+    done = fail(os_error("cannot write " + path.string(), errno));
+  }
+  if (done && ::rename(temporary.c_str(), path.c_str()) != 0) {
+    done = fail(os_error("cannot write " + path.string(), errno));
+  }
+  if (!done) {
+    ::unlink(temporary.c_str());
+    return done;
+  }
+  if (sync == Sync::Yes) {
+    const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
+    const Descriptor directory(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (directory.get() >= 0) ::fsync(directory.get());
+  }
+  return {};
+}
+
+Result<ScratchFolder> ScratchFolder::make(const std::filesystem::path& parent, const std::string& prefix) {
+  std::error_code error;
+  std::filesystem::create_directories(parent, error);
+  if (error) return fail(ErrorCode::Internal, "cannot make the folder " + parent.string() + ": " + error.message());
+  std::string pattern = (parent / (prefix + "-XXXXXX")).string();
+  if (::mkdtemp(pattern.data()) == nullptr) return fail(os_error("cannot make a folder in " + parent.string(), errno));
+  return ScratchFolder(pattern);
+}
+
+ScratchFolder::ScratchFolder(ScratchFolder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
+
+ScratchFolder& ScratchFolder::operator=(ScratchFolder&& other) noexcept {
+  std::swap(path_, other.path_);
+  return *this;
+}
+
+ScratchFolder::~ScratchFolder() {
+  if (path_.empty()) return;
+  std::error_code ignored;  // a leftover is swept at the next start; a destructor has nobody to tell
+  std::filesystem::remove_all(path_, ignored);
+}
+
+}  // namespace layerfarm::base

@@ -1,0 +1,57 @@
+// Chip: a target described by a file in configs/chips (docs: configs/schemas/chip.schema.json).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "shared/base/result.h"
+#include "shared/domain/tolerance.h"
+
+namespace layerfarm::domain {
+
+/// What a verdict rests on; shown beside every verdict. An emulator's success is not hardware's.
+enum class Evidence : std::uint8_t { Hardware, Emulator, StandIn };
+[[nodiscard]] std::string_view evidence_name(Evidence evidence);  ///< "hardware", "emulator", "stand-in"
+
+/// Bounds of one tool step. Zero means "the program's default".
+struct Limits {
+  std::int64_t compile_timeout_ms = 0;
+  std::int64_t run_timeout_ms = 0;
+  std::int64_t memory_bytes = 0;  ///< resident memory of the step's whole process group
+  std::int64_t output_bytes = 0;  ///< what a step may print before it is ended
+  std::int64_t file_bytes = 0;    ///< largest file a step may write
+};
+
+/// Options are passed to the toolchain as they are; what a key means is the adapter's business.
+using Options = std::map<std::string, std::string>;
+
+struct ExecutorSpec {
+  std::string name;            ///< as users and reports write it: "htp", "host", "llvm-cpu"
+  Tolerance tolerance;         ///< default tolerance on this executor, measured (why: the chip file's notes)
+  Evidence evidence = Evidence::Hardware;
+  bool same_engine = false;    ///< runs on the engine that also makes the reference: agreement proves little
+  Options options;             ///< for the adapter, on top of the chip's
+};
+
+struct ChipSpec {
+  std::string name;       ///< file stem, or `chip_name` in the file
+  std::string target;     ///< what the toolchain calls it; defaults to the name
+  std::string toolchain;  ///< "iree", "ort", "ort-ep", "torq", "null", "process"
+  std::string hw_type;    ///< run-time hardware type: "sim" ...; empty when the toolchain has none
+  std::vector<ExecutorSpec> executors;  ///< in priority order, at least one, names unique
+  Options options;
+  Limits limits;
+  std::string notes;  ///< free text for people (how tolerances were chosen)
+
+  [[nodiscard]] const ExecutorSpec* executor(std::string_view executor_name) const;
+};
+
+/// Reads a chip file's text. Errors name `path`, the key and the reason (`configs/schemas/chip.schema.json` says what may be there).
+[[nodiscard]] base::Result<ChipSpec> parse_chip(const std::string& text, const std::string& path);
+/// Canonical JSON of a chip, as sent to workers; parse_chip reads it back to an equal value.
+[[nodiscard]] std::string chip_json(const ChipSpec& chip);
+
+}  // namespace layerfarm::domain

@@ -1,0 +1,70 @@
+#include "shared/domain/keys.h"
+
+namespace layerfarm::domain {
+namespace {
+
+using base::Digest;
+using base::Hasher;
+
+void add(Hasher& hasher, const ToolIdentity& tool) { hasher.add(tool.version).add(tool.files).add(tool.cpu); }
+
+void add(Hasher& hasher, const Options& options) {
+  hasher.add(static_cast<std::int64_t>(options.size()));
+  for (const auto& [key, value] : options) hasher.add(key).add(value);
+}
+
+}  // namespace
+
+Digest analyze_key(const Digest& model_file, const AnalyzeRequest& request, const ToolIdentity& reader) {
+  Hasher hasher("layerfarm.analyze.1");
+  hasher.add(model_file);
+  hasher.add(static_cast<std::int64_t>(request.dims.size()));
+  for (const auto& [name, value] : request.dims) hasher.add(name).add(value);
+  add(hasher, reader);
+  return hasher.finish();
+}
+
+Digest prepare_key(const Layer& layer, const InputSet& inputs, const ToolIdentity& reference) {
+  Hasher hasher("layerfarm.prepare.1");
+  hasher.add(kRulesVersion).add(layer.signature);
+  hasher.add(static_cast<std::int64_t>(layer.draw_order.size()));
+  for (const std::uint32_t index : layer.draw_order) hasher.add(static_cast<std::int64_t>(index));
+  // Ranges follow from the whole layer for most inputs, but an index range may come from its place in the model.
+  for (const InputSpec& input : layer.inputs) hasher.add(input.lo).add(input.hi);
+  hasher.add(static_cast<std::int64_t>(inputs.seed)).add(inputs.folder);
+  if (!inputs.folder.is_zero()) {
+    for (const std::string& name : layer.input_names) hasher.add(name);
+  }
+  add(hasher, reference);
+  return hasher.finish();
+}
+
+Digest compile_key(const Layer& layer, const ChipSpec& chip, const ExecutorSpec& executor, const ToolIdentity& tool) {
+  Hasher hasher("layerfarm.compile.1");
+  hasher.add(layer.signature).add(chip.toolchain).add(chip.target).add(executor.name);
+  add(hasher, chip.options);
+  add(hasher, executor.options);
+  add(hasher, tool);
+  return hasher.finish();
+}
+
+Digest execute_key(const Digest& prepare, const Digest& compile, const ChipSpec& chip, const ToolIdentity& tool) {
+  Hasher hasher("layerfarm.execute.1");
+  hasher.add(kRulesVersion).add(prepare).add(compile).add(chip.hw_type);
+  add(hasher, tool);
+  return hasher.finish();
+}
+
+Digest recompare_key(const Digest& execute, const Tolerance& tolerance) {
+  Hasher hasher("layerfarm.recompare.1");
+  hasher.add(execute).add(tolerance.fp_avg_tol).add(tolerance.fp_max_tol).add(tolerance.fp_abs_tol_frac);
+  return hasher.finish();
+}
+
+Digest time_key(const Digest& execute, const std::string& place, int runs) {
+  Hasher hasher("layerfarm.time.1");
+  hasher.add(execute).add(place).add(runs);
+  return hasher.finish();
+}
+
+}  // namespace layerfarm::domain
