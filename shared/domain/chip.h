@@ -23,6 +23,7 @@ struct Limits {
   std::int64_t memory_bytes = 0;  ///< resident memory of the step's whole process group
   std::int64_t output_bytes = 0;  ///< what a step may print before it is ended
   std::int64_t file_bytes = 0;    ///< largest file a step may write
+  friend bool operator==(const Limits&, const Limits&) = default;
 };
 
 /// Options are passed to the toolchain as they are; what a key means is the adapter's business.
@@ -34,6 +35,7 @@ struct ExecutorSpec {
   Evidence evidence = Evidence::Hardware;
   bool same_engine = false;    ///< runs on the engine that also makes the reference: agreement proves little
   Options options;             ///< for the adapter, on top of the chip's
+  friend bool operator==(const ExecutorSpec&, const ExecutorSpec&) = default;
 };
 
 struct ChipSpec {
@@ -47,6 +49,7 @@ struct ChipSpec {
   std::string notes;  ///< free text for people (how tolerances were chosen)
 
   [[nodiscard]] const ExecutorSpec* executor(std::string_view executor_name) const;
+  friend bool operator==(const ChipSpec&, const ChipSpec&) = default;
 };
 
 /// Reads a chip file's text. Errors name `path`, the key and the reason (`configs/schemas/chip.schema.json` says what may be there).

@@ -1,0 +1,304 @@
+// Every struct that travels or is stored, as (key, member) lists. Keys are never given another meaning; new ones are optional.
+// Private to this folder. Enumerations are checked by check() in codec.cpp after reading.
+#pragma once
+
+#include "shared/protocol/messages.h"
+
+// The functions are found by argument-dependent lookup, so each stands in the namespace of its struct.
+namespace layerfarm::domain {
+
+template <typename V>
+void describe(V& v, TensorType& t) {
+  v.required("t", t.dtype);
+  v.optional("d", t.dims);
+}
+template <typename V>
+void describe(V& v, Tolerance& t) {
+  v.required("avg", t.fp_avg_tol);
+  v.required("max", t.fp_max_tol);
+  v.optional("frac", t.fp_abs_tol_frac);
+}
+template <typename V>
+void describe(V& v, Limits& l) {
+  v.optional("compile_timeout_ms", l.compile_timeout_ms);
+  v.optional("run_timeout_ms", l.run_timeout_ms);
+  v.optional("memory_bytes", l.memory_bytes);
+  v.optional("output_bytes", l.output_bytes);
+  v.optional("file_bytes", l.file_bytes);
+}
+template <typename V>
+void describe(V& v, ExecutorSpec& e) {
+  v.required("name", e.name);
+  v.required("tolerance", e.tolerance);
+  v.optional("evidence", e.evidence);
+  v.optional("same_engine", e.same_engine);
+  v.optional("options", e.options);
+}
+template <typename V>
+void describe(V& v, ChipSpec& c) {
+  v.required("name", c.name);
+  v.optional("target", c.target);
+  v.optional("toolchain", c.toolchain);
+  v.optional("hw_type", c.hw_type);
+  v.optional("executors", c.executors);
+  v.optional("options", c.options);
+  v.optional("limits", c.limits);
+  v.optional("notes", c.notes);
+}
+template <typename V>
+void describe(V& v, Comparison& c) {
+  v.required("t", c.dtype);
+  v.required("n", c.total);
+  v.optional("failure", c.failure);
+  v.optional("max_abs", c.max_abs);
+  v.optional("max_rel", c.max_rel);
+  v.optional("max_expected", c.max_expected);
+  v.optional("mean_abs", c.mean_abs);
+  v.optional("mean_rel", c.mean_rel);
+  v.required("cosine", c.cosine);
+  v.optional("worst", c.worst_index);
+  v.optional("worst_expected", c.worst_expected);
+  v.optional("worst_actual", c.worst_actual);
+  v.required("counted_at", c.counted_at);
+  v.optional("num_diffs", c.num_diffs);
+  v.optional("num_failed", c.num_failed);
+  v.optional("required_max_tol", c.required_max_tol);
+  v.optional("histogram", c.rel_histogram);
+  v.optional("rel_above", c.max_rel_above);
+}
+template <typename V>
+void describe(V& v, InputSpec& i) {
+  v.required("type", i.type);
+  v.required("lo", i.lo);
+  v.required("hi", i.hi);
+}
+template <typename V>
+void describe(V& v, DataFile& f) {
+  v.required("name", f.name);
+  v.required("blob", f.blob);
+  v.optional("bytes", f.bytes);
+}
+template <typename V>
+void describe(V& v, LayerModule& m) {
+  v.required("format", m.format);
+  v.required("blob", m.blob);
+  v.optional("data", m.data);
+}
+template <typename V>
+void describe(V& v, Layer& l) {
+  v.required("id", l.id);
+  v.optional("op_type", l.op_type);
+  v.optional("node_name", l.node_name);
+  v.optional("orig_index", l.orig_index);
+  v.required("signature", l.signature);
+  v.optional("loose_signature", l.loose_signature);
+  v.required("module", l.module);
+  v.optional("wide_module", l.wide_module);
+  v.optional("inputs", l.inputs);
+  v.optional("input_names", l.input_names);
+  v.optional("draw_order", l.draw_order);
+  v.optional("outputs", l.outputs);
+  v.optional("output_names", l.output_names);
+  v.optional("mac_count", l.mac_count);
+  v.optional("mac_breakdown", l.mac_breakdown);
+  v.optional("problem", l.problem);
+}
+template <typename V>
+void describe(V& v, SourceLocation& l) {
+  v.required("line", l.line);
+  v.required("column", l.column);
+  v.optional("op_type", l.op_type);
+}
+template <typename V>
+void describe(V& v, ReadFile& f) {
+  v.required("path", f.path);
+  v.required("digest", f.digest);
+  v.optional("bytes", f.bytes);
+}
+template <typename V>
+void describe(V& v, ModelAnalysis& a) {
+  v.required("format", a.format);
+  v.required("model_digest", a.model_digest);
+  v.optional("files", a.files);
+  v.required("layers", a.layers);
+  v.optional("locations", a.locations);
+  v.optional("location_problem", a.location_problem);
+  v.optional("notes", a.notes);
+  v.optional("importer_version", a.importer_version);
+}
+template <typename V>
+void describe(V& v, AnalyzeRequest& r) {
+  v.required("model_path", r.model_path);
+  v.optional("dims", r.dims);
+}
+template <typename V>
+void describe(V& v, Diagnostic& d) {
+  v.optional("where", d.where);
+  v.optional("cause", d.cause);
+  v.optional("text", d.text);
+  v.optional("raw", d.raw);
+}
+template <typename V>
+void describe(V& v, Prepared& p) {
+  v.optional("inputs", p.inputs);
+  v.optional("expected", p.expected);
+  v.optional("types", p.expected_types);
+  v.optional("reference", p.reference);
+}
+template <typename V>
+void describe(V& v, Artifact& a) {
+  v.required("blob", a.blob);
+  v.optional("data", a.data);
+  v.optional("function", a.function);
+  v.optional("compile_us", a.compile_us);
+  v.required("batch", a.batch);
+  v.optional("note", a.note);
+}
+template <typename V>
+void describe(V& v, Executed& e) {
+  v.optional("outputs", e.outputs);
+  v.optional("expected_outputs", e.expected_outputs);
+  v.optional("actual", e.actual);
+  v.optional("run_us", e.run_us);
+  v.optional("note", e.note);
+}
+template <typename V>
+void describe(V& v, Timed& t) {
+  v.optional("runs_us", t.runs_us);
+  v.optional("what", t.what);
+}
+template <typename V>
+void describe(V& v, Outcome& o) {
+  v.required("stage", o.stage);
+  v.required("ending", o.ending);
+  v.optional("diagnostic", o.diagnostic);
+  v.optional("prepared", o.prepared);
+  v.optional("artifact", o.artifact);
+  v.optional("executed", o.executed);
+  v.optional("timed", o.timed);
+  v.optional("analysis", o.analysis);
+  v.optional("lost", o.lost);
+  v.optional("took_us", o.took_us);
+  v.optional("tool", o.tool);
+}
+template <typename V>
+void describe(V& v, ToolIdentity& t) {
+  v.optional("version", t.version);
+  v.optional("files", t.files);
+  v.optional("cpu", t.cpu);
+}
+template <typename V>
+void describe(V& v, InputSet& i) {
+  v.required("seed", i.seed);
+  v.optional("folder", i.folder);
+  v.optional("path", i.path);
+}
+
+}  // namespace layerfarm::domain
+
+namespace layerfarm::protocol {
+
+template <typename V>
+void describe(V& v, Ability& a) {
+  v.required("toolchain", a.toolchain);
+  v.required("chip", a.chip);
+  v.optional("found", a.found);
+  v.optional("identity", a.identity);
+  v.optional("missing", a.missing);
+  v.optional("how_to_get", a.how_to_get);
+  v.required("needs_prepare", a.needs_prepare);
+  v.required("needs_compile", a.needs_compile);
+  v.required("batch", a.batch);
+}
+template <typename V>
+void describe(V& v, Hello& h) {
+  v.required("min", h.min_version);
+  v.required("max", h.max_version);
+  v.optional("software", h.software);
+  v.optional("features", h.features);
+  v.optional("name", h.name);
+  v.optional("host", h.host);
+  v.optional("pid", h.pid);
+  v.optional("cores", h.cores);
+  v.optional("cpu_model", h.cpu_model);
+  v.optional("abilities", h.abilities);
+  v.optional("running", h.running);
+}
+template <typename V>
+void describe(V& v, Heartbeat& h) {
+  v.optional("attempt", h.attempt);
+  v.optional("phase", h.phase);
+  v.optional("phase_ms", h.phase_ms);
+}
+template <typename V>
+void describe(V& v, Started& s) {
+  v.required("attempts", s.attempts);
+}
+template <typename V>
+void describe(V& v, AttemptOutcome& a) {
+  v.required("attempt", a.attempt);
+  v.required("outcome", a.outcome);
+}
+template <typename V>
+void describe(V& v, Outcomes& o) {
+  v.required("outcomes", o.outcomes);
+}
+template <typename V>
+void describe(V& v, Goodbye& g) {
+  v.optional("reason", g.reason);
+}
+template <typename V>
+void describe(V& v, Welcome& w) {
+  v.required("version", w.version);
+  v.required("worker", w.worker);
+  v.required("epoch", w.epoch);
+  v.required("heartbeat_ms", w.heartbeat_ms);
+}
+template <typename V>
+void describe(V& v, Reject& r) {
+  v.required("reason", r.reason);
+}
+template <typename V>
+void describe(V&, HelloAgain&) {}
+template <typename V>
+void describe(V& v, LeasedJob& j) {
+  v.required("attempt", j.attempt);
+  v.required("stage", j.stage);
+  v.optional("layer", j.layer);
+  v.optional("executor", j.executor);
+  v.required("key", j.key);
+  v.required("prepare_job", j.prepare_job);
+  v.required("compile_job", j.compile_job);
+  v.required("prepared", j.prepared);
+  v.required("artifact", j.artifact);
+  v.optional("kept", j.kept);
+  v.optional("tolerance", j.tolerance);
+  v.optional("runs", j.runs);
+  v.required("memory_factor", j.memory_factor);
+}
+template <typename V>
+void describe(V& v, Lease& l) {
+  v.required("chip", l.chip);
+  v.optional("limits", l.limits);
+  v.required("inputs", l.inputs);
+  v.optional("layers", l.layers);
+  v.optional("prepared", l.prepared);
+  v.optional("artifacts", l.artifacts);
+  v.required("jobs", l.jobs);
+  v.optional("analyze", l.analyze);
+  v.required("compile_together", l.compile_together);
+}
+template <typename V>
+void describe(V& v, OutcomesKept& k) {
+  v.required("attempts", k.attempts);
+}
+template <typename V>
+void describe(V& v, Cancel& c) {
+  v.required("attempts", c.attempts);
+}
+template <typename V>
+void describe(V& v, Stop& s) {
+  v.optional("now", s.now);
+}
+
+}  // namespace layerfarm::protocol

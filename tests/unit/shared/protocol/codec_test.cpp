@@ -1,0 +1,202 @@
+#include "shared/protocol/codec.h"
+
+#include <doctest/doctest.h>
+
+#include <msgpack.hpp>
+#include <random>
+#include <sstream>
+
+using namespace layerfarm;
+using namespace layerfarm::protocol;
+
+namespace {
+
+base::Digest digest(int seed) { return base::digest_of("blob " + std::to_string(seed)); }
+
+domain::Layer a_layer() {
+  domain::Layer layer;
+  layer.id = "Conv_c1";
+  layer.op_type = "Conv";
+  layer.node_name = "n/1";
+  layer.orig_index = 3;
+  layer.signature = digest(1);
+  layer.loose_signature = digest(2);
+  layer.module = {"onnx", digest(3), {{"w.bin", digest(4), 12}}};
+  layer.wide_module = domain::LayerModule{"onnx", digest(5), {}};
+  layer.inputs = {{{domain::DType::Float32, {1, 3, 8, 8}}, -40, 40}, {{domain::DType::Int64, {}}, 0, 7}};
+  layer.input_names = {"x", "i"};
+  layer.draw_order = {1, 0};
+  layer.outputs = {{domain::DType::BFloat16, {1, 4}}};
+  layer.output_names = {"y"};
+  layer.mac_count = 6912;
+  layer.mac_breakdown = R"([{"a":1}])";
+  return layer;
+}
+
+domain::Outcome an_execution() {
+  domain::Outcome outcome;
+  outcome.stage = domain::Stage::Execute;
+  outcome.ending = domain::Ending::Done;
+  outcome.took_us = 1234;
+  outcome.tool = "iree 3.13.0";
+  domain::Comparison comparison;
+  comparison.dtype = domain::DType::Float32;
+  comparison.total = 4096;
+  comparison.max_abs = 0.25;
+  comparison.max_rel = 0.125;
+  comparison.cosine = 0.5;
+  comparison.num_diffs = 4;
+  comparison.counted_at = {0.01, 0.02, 0.001};
+  comparison.rel_histogram[3] = 9;
+  comparison.max_rel_above[1] = 0.125;
+  outcome.executed = domain::Executed{{comparison}, 1, {digest(9)}, 77, "note"};
+  return outcome;
+}
+
+Lease a_lease() {
+  Lease lease;
+  lease.chip.name = "host-cpu";
+  lease.chip.toolchain = "iree";
+  lease.chip.executors = {{"llvm-cpu", {0.01, 0.01, 0.001}, domain::Evidence::Hardware, false, {{"k", "v"}}}};
+  lease.layers = {a_layer()};
+  lease.jobs.resize(2);
+  lease.jobs[0] = {AttemptId(7), domain::Stage::Compile, 0, 0, digest(20)};
+  lease.jobs[1] = {AttemptId(8), domain::Stage::Execute, 0, 0, digest(21)};
+  lease.jobs[1].compile_job = 0;
+  return lease;
+}
+
+template <typename Variant, typename Decode>
+void round_trip(const Variant& message, Decode decode) {
+  const auto back = decode(message_type(message), encode(message));
+  REQUIRE_MESSAGE(back.has_value(), "type ", message_type(message));
+  CHECK(*back == message);
+}
+
+}  // namespace
+
+TEST_CASE("every message comes back as it was") {
+  Hello hello;
+  hello.software = "layerfarm-worker 0.1.0";
+  hello.features = {"timing"};
+  hello.cores = {0, 1};
+  hello.abilities = {{"iree", digest(1), true, {"3.13.0", digest(2), "avx2"}, "", "", true, true, 16}};
+  hello.running = {AttemptId(5)};
+  for (const FromWorker& message :
+       {FromWorker(hello), FromWorker(Heartbeat{AttemptId(3), "run", 20}), FromWorker(Started{{AttemptId(1)}}),
+        FromWorker(Outcomes{{{AttemptId(4), an_execution()}}}), FromWorker(Goodbye{"done"})}) {
+    round_trip(message, decode_from_worker);
+  }
+  for (const FromCoordinator& message :
+       {FromCoordinator(Welcome{1, 2, 3, 4}), FromCoordinator(Reject{"no"}), FromCoordinator(HelloAgain{}),
+        FromCoordinator(a_lease()), FromCoordinator(OutcomesKept{{AttemptId(9)}}), FromCoordinator(Cancel{{AttemptId(2)}}),
+        FromCoordinator(Stop{true})}) {
+    round_trip(message, decode_from_coordinator);
+  }
+}
+
+TEST_CASE("message types have the numbers that the protocol page lists") {
+  CHECK(message_type(FromWorker(Hello{})) == 1);
+  CHECK(message_type(FromWorker(Heartbeat{})) == 2);
+  CHECK(message_type(FromWorker(Started{})) == 3);
+  CHECK(message_type(FromWorker(Outcomes{})) == 4);
+  CHECK(message_type(FromWorker(Goodbye{})) == 5);
+  CHECK(message_type(FromCoordinator(Welcome{})) == 101);
+  CHECK(message_type(FromCoordinator(Reject{})) == 102);
+  CHECK(message_type(FromCoordinator(HelloAgain{})) == 103);
+  CHECK(message_type(FromCoordinator(Lease{})) == 104);
+  CHECK(message_type(FromCoordinator(OutcomesKept{})) == 105);
+  CHECK(message_type(FromCoordinator(Cancel{})) == 106);
+  CHECK(message_type(FromCoordinator(Stop{})) == 107);
+}
+
+TEST_CASE("a header comes back as it was, and foreign ones are refused") {
+  const Header header{1, 0, 104, 0x1122334455667788ULL, 9};
+  const base::Bytes bytes = encode_header(header);
+  REQUIRE(bytes.size() == kHeaderBytes);
+  CHECK(bytes.substr(0, 4) == "LFM1");
+  CHECK(*decode_header(bytes) == header);
+  CHECK(!decode_header(bytes.substr(1)).has_value());
+  base::Bytes other = bytes;
+  other[0] = 'X';
+  CHECK(!decode_header(other).has_value());
+  other = bytes;
+  other[4] = 2;
+  REQUIRE(!decode_header(other).has_value());
+  CHECK(decode_header(other).error().code == base::ErrorCode::Incompatible);
+}
+
+TEST_CASE("an unknown message type is told apart from damaged bytes") {
+  CHECK(decode_from_worker(77, "").error().code == base::ErrorCode::Incompatible);
+  CHECK(decode_from_worker(1, "").error().code == base::ErrorCode::InvalidInput);
+  CHECK(decode_from_worker(104, encode(FromCoordinator(a_lease()))).error().code == base::ErrorCode::Incompatible);
+}
+
+TEST_CASE("unknown keys are skipped and missing required ones named") {
+  std::stringstream extra;
+  msgpack::packer<std::stringstream> packer(extra);
+  packer.pack_map(2);
+  packer.pack(std::string("reason"));
+  packer.pack(std::string("because"));
+  packer.pack(std::string("from the future"));
+  packer.pack(std::vector<int>{1, 2});
+  const auto reject = decode_from_coordinator(102, extra.str());
+  REQUIRE(reject.has_value());
+  CHECK(std::get<Reject>(*reject).reason == "because");
+
+  std::stringstream empty;
+  msgpack::packer<std::stringstream>(empty).pack_map(0);
+  const auto missing = decode_from_coordinator(102, empty.str());
+  REQUIRE(!missing.has_value());
+  CHECK(missing.error().message.find("reason") != std::string::npos);
+}
+
+TEST_CASE("a finished job without its result is refused") {
+  domain::Outcome outcome = an_execution();
+  outcome.executed.reset();
+  CHECK(!decode_outcome(encode_outcome(outcome)).has_value());
+  outcome.ending = domain::Ending::Refused;
+  CHECK(decode_outcome(encode_outcome(outcome)).has_value());
+}
+
+TEST_CASE("a lease whose indices point outside its lists is refused") {
+  for (int fault = 0; fault < 6; ++fault) {
+    Lease lease = a_lease();
+    if (fault == 0) lease.jobs[1].compile_job = 1;
+    if (fault == 1) lease.jobs[1].prepared = 0;
+    if (fault == 2) lease.jobs[0].layer = 1;
+    if (fault == 3) lease.jobs[0].executor = 1;
+    if (fault == 4) lease.jobs[1].artifact = -2;
+    if (fault == 5) lease.jobs[0].stage = static_cast<domain::Stage>(99);
+    CAPTURE(fault);
+    CHECK(!decode_from_coordinator(104, encode(FromCoordinator(lease))).has_value());
+  }
+}
+
+TEST_CASE("cut and flipped bytes give an error or a message, never a crash") {
+  const base::Bytes good = encode(FromCoordinator(a_lease()));
+  for (std::size_t size = 0; size < good.size(); ++size) {
+    CHECK(!decode_from_coordinator(104, good.substr(0, size)).has_value());
+  }
+  constexpr unsigned kSeed = 20261130;
+  std::mt19937 random(kSeed);
+  for (int round = 0; round < 5000; ++round) {
+    base::Bytes bytes = good;
+    for (int flips = 0; flips < 3; ++flips) bytes[random() % bytes.size()] = static_cast<char>(random());
+    [[maybe_unused]] const auto decoded = decode_from_coordinator(104, bytes);
+  }
+}
+
+TEST_CASE("an analysis comes back as it was") {
+  domain::ModelAnalysis analysis;
+  analysis.model_digest = digest(1);
+  analysis.files = {{"m.onnx", digest(1), 5}};
+  analysis.layers = {a_layer()};
+  analysis.locations = {{17, 10, "Conv"}};
+  analysis.notes = {"n"};
+  const auto back = decode_analysis(encode_analysis(analysis));
+  REQUIRE(back.has_value());
+  CHECK(*back == analysis);
+  const domain::AnalyzeRequest request{"/m.onnx", {{"batch", 2}}};
+  CHECK(*decode_analyze_request(encode_analyze_request(request)) == request);
+}
