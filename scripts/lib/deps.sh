@@ -2,7 +2,7 @@
 # Where the dependencies lie and what their folders are called. Sourced by the scripts; CMake asks `scripts/setup
 # --paths`; the C++ programs get the names from there in a generated header. So the rule is written down here only.
 
-deps_root=$(cd -P "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+deps_root=$(CDPATH="" cd -P -- "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 deps_lock=$deps_root/scripts/dependencies.lock
 
 # How the ONNX C++ library is built; a part of the name of its folder, so that a changed recipe is a new build.
