@@ -1,0 +1,178 @@
+#include "coordinator/app/chip_catalog.h"
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+#include <sstream>
+#include <string_view>
+
+#include "shared/base/files.h"
+#include "shared/base/places.h"
+
+namespace layerfarm::coordinator::app {
+namespace fs = std::filesystem;
+using base::ErrorCode;
+using base::fail;
+using base::Result;
+
+namespace {
+
+constexpr std::string_view kGroupSuffix = ".group";
+constexpr std::string_view kChipSuffix = ".json";
+/// What `default` means when nothing else is set (spec section 23).
+constexpr std::string_view kDefaultChip = "SL2610";
+
+std::string trim(std::string_view text) {
+  const auto first = text.find_first_not_of(" \t\r\n");
+  if (first == std::string_view::npos) return {};
+  return std::string(text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1));
+}
+
+std::vector<std::string> split(const std::string& text, char separator) {
+  std::vector<std::string> out;
+  std::stringstream stream(text);
+  for (std::string part; std::getline(stream, part, separator);) {
+    if (std::string word = trim(part); !word.empty()) out.push_back(std::move(word));
+  }
+  return out;
+}
+
+/// A name becomes a file name, so it may not walk through folders.
+bool plain_name(const std::string& name) {
+  return !name.empty() && name.find('/') == std::string::npos && name != "." && name != "..";
+}
+
+/// A target of the torq compiler that no file describes: passed on as it is, with that tool's executors.
+domain::ChipSpec torq_target(const std::string& name) {
+  domain::ChipSpec chip;
+  chip.name = name;
+  chip.target = name;
+  chip.toolchain = "torq";
+  chip.hw_type = "sim";
+  for (const char* executor : {"nss", "css", "host"}) {
+    domain::ExecutorSpec spec;
+    spec.name = executor;
+    spec.evidence = domain::Evidence::Emulator;
+    chip.executors.push_back(spec);
+  }
+  return chip;
+}
+
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t change = diagonal + (lower(a[i - 1]) == lower(b[j - 1]) ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({change, row[j] + 1, row[j - 1] + 1});
+    }
+  }
+  return row[b.size()];
+}
+
+}  // namespace
+
+ChipCatalog ChipCatalog::standard(const std::string& chips_dir) {
+  std::vector<fs::path> folders;
+  if (!chips_dir.empty()) folders.emplace_back(chips_dir);
+  if (const std::string from_environment = base::environment("LAYERFARM_CHIPS"); !from_environment.empty()) {
+    folders.emplace_back(from_environment);
+  }
+  folders.push_back(base::program_folder().parent_path() / "share" / "layerfarm" / "configs" / "chips");
+  return ChipCatalog(std::move(folders));
+}
+
+std::vector<std::string> ChipCatalog::names() const {
+  std::set<std::string> out;
+  for (const fs::path& folder : folders_) {
+    std::error_code error;
+    for (const auto& entry : fs::directory_iterator(folder, error)) {
+      if (entry.path().extension() == kChipSuffix) out.insert(entry.path().stem().string());
+    }
+  }
+  return {out.begin(), out.end()};
+}
+
+Result<CatalogChip> ChipCatalog::chip(const std::string& name) const {
+  if (!plain_name(name)) return fail(ErrorCode::InvalidInput, "'" + name + "' is no name of a chip");
+  for (const fs::path& folder : folders_) {
+    const fs::path path = folder / (name + std::string(kChipSuffix));
+    auto text = base::read_file(path);
+    if (!text && text.error().code == ErrorCode::NotFound) continue;
+    if (!text) return fail(text.error());
+    auto spec = domain::parse_chip(*text, path.string());
+    if (!spec) return fail(spec.error());
+    return CatalogChip{std::move(*spec), true};
+  }
+  return CatalogChip{torq_target(name), false};
+}
+
+Result<std::vector<std::string>> ChipCatalog::group(const std::string& name) const {
+  if (!plain_name(name)) return fail(ErrorCode::InvalidInput, "'" + name + "' is no name of a chip group");
+  for (const fs::path& folder : folders_) {
+    auto text = base::read_file(folder / name);
+    if (!text && text.error().code == ErrorCode::NotFound) continue;
+    if (!text) return fail(text.error());
+    std::vector<std::string> out;
+    for (const std::string& line : split(*text, '\n')) {
+      if (line[0] != '#') out.push_back(line);
+    }
+    if (out.empty()) return fail(ErrorCode::InvalidInput, (folder / name).string() + ": the group names no chip");
+    return out;
+  }
+  if (name == "default.group") return std::vector<std::string>{"default"};
+  std::string message = "no chip group '" + name + "'";
+  for (std::size_t i = 0; i < folders_.size(); ++i) message += (i == 0 ? "; looked in " : ", ") + folders_[i].string();
+  return fail(ErrorCode::NotFound, message);
+}
+
+Result<ChipSelection> ChipCatalog::select(const std::string& request) const {
+  ChipSelection out;
+  std::set<std::string> wanted;
+  const auto add = [&wanted](const std::string& name) {
+    if (name != "default") {
+      wanted.insert(name);
+      return;
+    }
+    const std::string other = base::environment("LAYERFARM_CHIP");
+    wanted.insert(other.empty() || other == "default" ? std::string(kDefaultChip) : other);
+  };
+  for (const std::string& word : split(request, ',')) {
+    if (word == "all") {
+      std::vector<std::string> every = names();
+      std::vector<std::string> latest;
+      std::copy_if(every.begin(), every.end(), std::back_inserter(latest),
+                   [](const std::string& name) { return name.ends_with("latest"); });
+      out.only_found = latest.empty();
+      for (const std::string& name : latest.empty() ? every : latest) wanted.insert(name);
+    } else if (word.ends_with(kGroupSuffix)) {
+      auto members = group(word);
+      if (!members) return fail(members.error());
+      for (const std::string& name : *members) add(name);
+    } else {
+      add(word);
+    }
+  }
+  if (wanted.empty()) return fail(ErrorCode::InvalidInput, "no chips in '" + request + "'");
+  for (const std::string& name : wanted) {
+    auto found = chip(name);
+    if (!found) return fail(found.error());
+    out.chips.push_back(std::move(*found));
+  }
+  return out;
+}
+
+std::vector<std::string> ChipCatalog::nearest(const std::string& name, std::size_t count) const {
+  std::vector<std::string> out = names();
+  std::stable_sort(out.begin(), out.end(), [&name](const std::string& a, const std::string& b) {
+    return edit_distance(name, a) < edit_distance(name, b);
+  });
+  if (out.size() > count) out.resize(count);
+  return out;
+}
+
+}  // namespace layerfarm::coordinator::app

@@ -1,0 +1,47 @@
+// ChipCatalog: from what the user wrote after --chip to chip descriptions (spec section 23, "Chips"; design.md section 8).
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "shared/base/result.h"
+#include "shared/domain/chip.h"
+
+namespace layerfarm::coordinator::app {
+
+/// One chip of a request. `known` is false for a name that no file describes: it is a torq target as it stands.
+struct CatalogChip {
+  domain::ChipSpec spec;
+  bool known = true;
+};
+
+/// What a request expands to.
+struct ChipSelection {
+  std::vector<CatalogChip> chips;  ///< sorted by name, each once
+  /// `all` where no name ends in "latest": the caller keeps those whose toolchain this machine has.
+  bool only_found = false;
+};
+
+class ChipCatalog {
+ public:
+  /// Folders in order of precedence; a folder that does not exist is skipped.
+  explicit ChipCatalog(std::vector<std::filesystem::path> folders) : folders_(std::move(folders)) {}
+  /// `--chips-dir` (may be empty), `$LAYERFARM_CHIPS`, then the installed ones.
+  static ChipCatalog standard(const std::string& chips_dir);
+
+  /// Comma list of names, `x.group` and `all`. Errors name the file, the key or the group that is wrong.
+  [[nodiscard]] base::Result<ChipSelection> select(const std::string& request) const;
+  /// Names of all chip files, sorted.
+  [[nodiscard]] std::vector<std::string> names() const;
+  /// One chip by exact name.
+  [[nodiscard]] base::Result<CatalogChip> chip(const std::string& name) const;
+  /// The names most like this one, best first, at most `count`.
+  [[nodiscard]] std::vector<std::string> nearest(const std::string& name, std::size_t count) const;
+
+ private:
+  [[nodiscard]] base::Result<std::vector<std::string>> group(const std::string& name) const;
+  std::vector<std::filesystem::path> folders_;
+};
+
+}  // namespace layerfarm::coordinator::app
