@@ -17,6 +17,8 @@ struct InputSpec {
   /// the table's range where the values reach an index or a shape.
   double lo = -40;
   double hi = 40;
+  /// Not empty: these are the values (row major), nothing is drawn. For inputs that say a shape, axes or a count, where no range gives a valid layer.
+  std::vector<double> values = {};
   friend bool operator==(const InputSpec&, const InputSpec&) = default;
 };
 

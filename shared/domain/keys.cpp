@@ -30,7 +30,10 @@ Digest prepare_key(const Layer& layer, const InputSet& inputs, const ToolIdentit
   hasher.add(static_cast<std::int64_t>(layer.draw_order.size()));
   for (const std::uint32_t index : layer.draw_order) hasher.add(static_cast<std::int64_t>(index));
   // Ranges follow from the whole layer for most inputs, but an index range may come from its place in the model.
-  for (const InputSpec& input : layer.inputs) hasher.add(input.lo).add(input.hi);
+  for (const InputSpec& input : layer.inputs) {
+    hasher.add(input.lo).add(input.hi).add(static_cast<std::int64_t>(input.values.size()));
+    for (const double value : input.values) hasher.add(value);
+  }
   hasher.add(static_cast<std::int64_t>(inputs.seed)).add(inputs.folder);
   if (!inputs.folder.is_zero()) {
     for (const std::string& name : layer.input_names) hasher.add(name);

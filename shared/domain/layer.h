@@ -24,7 +24,9 @@ struct DataFile {
 struct LayerModule {
   std::string format = "onnx";  ///< file name extension of the module
   base::Digest blob;            ///< the module's bytes
-  std::vector<DataFile> data;   ///< must lie beside the module when it is read
+  /// Must lie beside the module when it is read. ONNX Runtime takes hard links there; ONNX's own loader (and so IREE's importer) refuses files that
+  /// have several, so it needs copies, or the bytes put into the module in memory.
+  std::vector<DataFile> data;
   friend bool operator==(const LayerModule&, const LayerModule&) = default;
 };
 

@@ -71,6 +71,7 @@ void describe(V& v, InputSpec& i) {
   v.required("type", i.type);
   v.required("lo", i.lo);
   v.required("hi", i.hi);
+  v.optional("values", i.values);
 }
 template <typename V>
 void describe(V& v, DataFile& f) {
