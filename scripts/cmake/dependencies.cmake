@@ -76,11 +76,10 @@ target_include_directories(deps_onnxruntime SYSTEM INTERFACE "${onnxruntime_root
 target_compile_definitions(deps_onnxruntime INTERFACE ORT_API_MANUAL_INIT)
 target_link_libraries(deps_onnxruntime INTERFACE ${CMAKE_DL_LIBS})
 
-if(LAYERFARM_TESTS)
-  find_package(doctest CONFIG REQUIRED)
-  find_package(rapidcheck CONFIG REQUIRED)
-  find_package(benchmark CONFIG REQUIRED)
-  layerfarm_dependency(doctest doctest::doctest)
-  layerfarm_dependency(rapidcheck rapidcheck)
-  layerfarm_dependency(benchmark benchmark::benchmark)
-endif()
+# For tests/ alone, which tests/bench needs in the release build too.
+find_package(doctest CONFIG REQUIRED)
+find_package(rapidcheck CONFIG REQUIRED)
+find_package(benchmark CONFIG REQUIRED)
+layerfarm_dependency(doctest doctest::doctest)
+layerfarm_dependency(rapidcheck rapidcheck)
+layerfarm_dependency(benchmark benchmark::benchmark)
