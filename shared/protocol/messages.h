@@ -8,21 +8,17 @@
 #include <vector>
 
 #include "shared/base/digest.h"
-#include "shared/base/ids.h"
 #include "shared/domain/chip.h"
 #include "shared/domain/keys.h"
 #include "shared/domain/layer.h"
 #include "shared/domain/outcome.h"
+#include "shared/protocol/ids.h"
 
 namespace layerfarm::protocol {
 
 /// Versions this program speaks. Raised only when an old peer could misunderstand; added keys need no raise.
 inline constexpr std::uint32_t kProtocolMin = 1;
 inline constexpr std::uint32_t kProtocolMax = 1;
-
-using JobId = base::StrongId<struct JobTag, std::uint32_t>;
-using AttemptId = base::StrongId<struct AttemptTag, std::uint64_t>;
-using RunId = base::StrongId<struct RunTag, std::uint32_t>;
 
 // ---- worker -> coordinator ----
 
