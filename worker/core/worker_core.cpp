@@ -84,12 +84,12 @@ void WorkerCore::on(protocol::OutcomesKept& kept) {
 
 void WorkerCore::on(protocol::Cancel& cancel) {
   std::vector<AttemptOutcome> at_once;
-  CancelJobs in_hand;
+  std::vector<AttemptId> in_hand;
   for (const AttemptId attempt : cancel.attempts) {
     const auto it = pending_.find(attempt);
     if (it == pending_.end()) continue;  // answered already, or never ours
     if (it->second != Phase::Queued) {
-      in_hand.attempts.push_back(attempt);
+      in_hand.push_back(attempt);
       continue;
     }
     for (const auto& lease : queue_) {
@@ -99,7 +99,7 @@ void WorkerCore::on(protocol::Cancel& cancel) {
       }
     }
   }
-  if (!in_hand.attempts.empty()) actions_.push_back(std::move(in_hand));
+  cancel_in_hand(std::move(in_hand));
   if (!at_once.empty()) answer(std::move(at_once));
 }
 
@@ -120,11 +120,11 @@ void WorkerCore::on(LeaveRequested& event) {
   queue_.clear();
   if (!back.empty()) answer(std::move(back));
   if (event.now && in_hand_) {
-    CancelJobs all;
+    std::vector<AttemptId> all;
     for (const protocol::LeasedJob& job : in_hand_->jobs) {
-      if (pending_.contains(job.attempt)) all.attempts.push_back(job.attempt);
+      if (pending_.contains(job.attempt)) all.push_back(job.attempt);
     }
-    actions_.push_back(std::move(all));
+    cancel_in_hand(std::move(all));
   }
 }
 
@@ -133,19 +133,23 @@ void WorkerCore::on(JobsBegan& event) {
   for (const AttemptId attempt : event.attempts) {
     if (const auto it = pending_.find(attempt); it != pending_.end()) it->second = Phase::Running;
   }
-  running_ = event.attempts.front();
+  running_ = event.attempts;
   running_since_ = now_;
   actions_.push_back(Send{protocol::Started{std::move(event.attempts)}});
 }
 
 void WorkerCore::on(JobsEnded& event) {
-  running_ = AttemptId{};
+  for (const AttemptOutcome& item : event.outcomes) {
+    std::erase(running_, item.attempt);
+    cancelling_.erase(item.attempt);
+  }
   answer(std::move(event.outcomes));
 }
 
 void WorkerCore::on(LeaseEnded&) {
   in_hand_.reset();
-  running_ = AttemptId{};
+  running_.clear();
+  cancelling_.clear();
   begin_next();
 }
 
@@ -158,21 +162,30 @@ void WorkerCore::begin_next() {
   while (!in_hand_ && !queue_.empty()) {
     const std::shared_ptr<protocol::Lease> lease = std::move(queue_.front());
     queue_.pop_front();
-    CancelJobs gone;
+    std::vector<AttemptId> gone;
     std::size_t left = 0;
     for (const protocol::LeasedJob& job : lease->jobs) {
       if (const auto it = pending_.find(job.attempt); it != pending_.end()) {
         it->second = Phase::InHand;
         ++left;
       } else {
-        gone.attempts.push_back(job.attempt);
+        gone.push_back(job.attempt);
       }
     }
     if (left == 0) continue;
     in_hand_ = lease;
     actions_.push_back(BeginLease{lease});
-    if (!gone.attempts.empty()) actions_.push_back(std::move(gone));
+    if (!gone.empty()) actions_.push_back(CancelJobs{std::move(gone), false});
   }
+}
+
+void WorkerCore::cancel_in_hand(std::vector<AttemptId> attempts) {
+  if (attempts.empty()) return;
+  cancelling_.insert(attempts.begin(), attempts.end());
+  const bool all_running = !running_.empty() && std::all_of(running_.begin(), running_.end(), [this](AttemptId attempt) {
+    return cancelling_.contains(attempt);
+  });
+  actions_.push_back(CancelJobs{std::move(attempts), all_running});
 }
 
 void WorkerCore::answer(std::vector<AttemptOutcome> outcomes) {
@@ -197,10 +210,10 @@ void WorkerCore::say_hello() {
 void WorkerCore::heartbeat() {
   next_heartbeat_ = now_ + heartbeat_every_;
   protocol::Heartbeat beat;
-  beat.attempt = running_;
-  if (running_ != AttemptId{} && in_hand_) {
+  if (!running_.empty() && in_hand_) {
+    beat.attempt = running_.front();
     for (const protocol::LeasedJob& job : in_hand_->jobs) {
-      if (job.attempt == running_) beat.phase = domain::stage_name(job.stage);
+      if (job.attempt == beat.attempt) beat.phase = domain::stage_name(job.stage);
     }
     beat.phase_ms = std::chrono::duration_cast<std::chrono::milliseconds>(now_ - running_since_).count();
   }

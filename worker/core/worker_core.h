@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -53,9 +54,11 @@ struct Send {
 struct BeginLease {
   std::shared_ptr<const protocol::Lease> lease;
 };
-/// The job thread shall answer these Cancelled: skip those not begun, end the one that runs.
+/// The job thread shall answer these Cancelled without beginning them. `end_running`: all that runs right now is among them, so end it;
+/// a batch of which others are still wanted goes on.
 struct CancelJobs {
   std::vector<protocol::AttemptId> attempts;
+  bool end_running = false;
 };
 /// Leave the process; `reason` is worth a line when it is not empty.
 struct Quit {
@@ -100,6 +103,7 @@ class WorkerCore {
   void on(protocol::Stop& stop);
   void begin_next();
   void answer(std::vector<protocol::AttemptOutcome> outcomes);
+  void cancel_in_hand(std::vector<protocol::AttemptId> attempts);
   void say_hello();
   void heartbeat();
   void leave_when_done();
@@ -120,7 +124,8 @@ class WorkerCore {
   std::deque<std::shared_ptr<protocol::Lease>> queue_;
   std::shared_ptr<const protocol::Lease> in_hand_;
   std::map<protocol::AttemptId, domain::Outcome> unacknowledged_;
-  protocol::AttemptId running_;  ///< first of those running, 0 = none
+  std::set<protocol::AttemptId> cancelling_;  ///< in hand and asked to be cancelled
+  std::vector<protocol::AttemptId> running_;  ///< begun and not ended, as begun together
   base::Time running_since_{0};
   bool leaving_ = false;
   bool quit_ = false;
