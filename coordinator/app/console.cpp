@@ -1,0 +1,88 @@
+#include "coordinator/app/console.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <utility>
+
+namespace layerfarm::coordinator::app {
+namespace fs = std::filesystem;
+
+base::Result<Console> Console::open(const Settings& settings) {
+  Console console(settings);
+  if (settings.log_file.empty()) return console;
+  const fs::path path(settings.log_file);
+  std::error_code ignored;  // the open below reports what matters
+  if (path.has_parent_path()) fs::create_directories(path.parent_path(), ignored);
+  console.file_.reset(std::fopen(settings.log_file.c_str(), "we"));
+  if (!console.file_) return base::fail(base::os_error("cannot write the log file " + settings.log_file, errno));
+  return console;
+}
+
+Console::Console(Settings settings) : settings_(std::move(settings)), terminal_(::isatty(STDERR_FILENO) == 1) {}
+
+void Console::to_console(std::string_view text) {
+  if (settings_.quiet) return;
+  clear_live();
+  std::string line(text);
+  line += '\n';
+  std::fwrite(line.data(), 1, line.size(), stderr);
+}
+
+void Console::to_file(std::string_view text) {
+  if (!file_) return;
+  std::string line(text);
+  line += '\n';
+  std::fwrite(line.data(), 1, line.size(), file_.get());
+  std::fflush(file_.get());
+}
+
+void Console::say(std::string_view text) {
+  to_console(text);
+  to_file(text);
+}
+
+void Console::say_verbose(std::string_view text) {
+  if (settings_.verbose) say(text);
+}
+
+void Console::say_detail(std::string_view text) {
+  if (file_) {
+    to_file(text);
+  } else if (settings_.verbose) {
+    to_console(text);
+  }
+}
+
+void Console::error(std::string_view text) { say("Error: " + std::string(text)); }
+
+void Console::say_coloured(std::string_view coloured, std::string_view plain) {
+  to_console(terminal_ ? coloured : plain);
+  to_file(plain);
+}
+
+void Console::live(std::string_view line) {
+  if (!terminal_ || settings_.quiet) return;
+  // A line wider than the terminal would wrap and could not be taken back.
+  std::string text = "\r\x1b[K";
+  text += line.substr(0, width() > 1 ? width() - 1 : 1);
+  std::fwrite(text.data(), 1, text.size(), stderr);
+  std::fflush(stderr);
+  live_shown_ = true;
+}
+
+void Console::clear_live() {
+  if (!live_shown_) return;
+  std::fputs("\r\x1b[K", stderr);
+  live_shown_ = false;
+}
+
+std::size_t Console::width() {
+  winsize size{};
+  if (::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 80;
+  return size.ws_col;
+}
+
+}  // namespace layerfarm::coordinator::app

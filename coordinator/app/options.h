@@ -1,0 +1,54 @@
+// What the command line of discover asks for, as plain values (spec section 10; issue texts name the rest).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace layerfarm::coordinator::app {
+
+enum class Dedup : std::uint8_t { Off, IgnoreFloatValues, Exact };
+enum class FailOn : std::uint8_t { Error, Difference, Never };
+
+struct DiscoverOptions {
+  std::vector<std::string> models;
+  std::string chip = "default";
+  std::string chips_dir;
+  std::string output_dir;  ///< empty = current folder
+  std::size_t workers = 0;  ///< 0 = one per core
+  std::vector<std::pair<std::string, std::int64_t>> dims;
+
+  bool skip_mode = false;
+  std::vector<std::string> skip_executors;
+  std::vector<std::string> skip_ops;
+  std::vector<std::string> executors;  ///< empty = all of the chip
+  std::vector<std::string> layers;     ///< patterns; empty = all
+  Dedup dedup = Dedup::Off;
+  bool recompute = false;
+
+  bool collect_timing = false;
+  int timing_runs = 1;
+  bool recommend_by_timing = false;
+
+  std::optional<double> tolerance_avg;
+  std::optional<double> tolerance_max;
+  std::optional<double> tolerance_abs_frac;
+  std::string inputs_dir;
+
+  std::int64_t compile_timeout_ms = 0;  ///< 0 = chip file, else the program's default
+  std::int64_t run_timeout_ms = 0;
+  std::int64_t memory_bytes = 0;
+  std::int64_t wait_workers_ms = 0;
+  std::string keep_failed;
+  FailOn fail_on = FailOn::Difference;
+  bool dry_run = false;
+
+  bool json = false;
+  bool verbose = false;
+  bool quiet = false;
+  std::string log_file;
+};
+
+}  // namespace layerfarm::coordinator::app

@@ -1,0 +1,26 @@
+// WorkerProbe: asks the worker program what this machine has for some chips (design.md, section 3: only a worker knows that).
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "shared/base/result.h"
+#include "shared/domain/chip.h"
+#include "shared/protocol/messages.h"
+
+namespace layerfarm::coordinator::app {
+
+struct MachineDescription {
+  std::string software;
+  std::string cpu_model;
+  domain::ToolIdentity reader;     ///< what reads models (the analyze job)
+  domain::ToolIdentity reference;  ///< what makes reference outputs (the prepare job)
+  std::vector<protocol::Ability> abilities;  ///< one per chip asked, in order
+};
+
+/// Runs `<program> --describe` with the chips on its standard input. Unavailable when it cannot be started, fails, or takes too long.
+[[nodiscard]] base::Result<MachineDescription> describe_machine(const std::filesystem::path& program,
+                                                                const std::vector<domain::ChipSpec>& chips);
+
+}  // namespace layerfarm::coordinator::app
