@@ -22,6 +22,7 @@ inline constexpr std::array<double, 8> kAbsFractions = {0.0, 1e-5, 1e-4, 1e-3, 2
 
 /// rel = |e-o| / (|e|+|o|+1e-6). Arithmetic: float32 for f16, bf16 and f32, float64 for f64, exact for integers and bool.
 struct Comparison {
+  /// Type of the expected output; where the two types differ, the one that the arithmetic is that of (float64, or bool when one is bool).
   DType dtype = DType::Undefined;
   std::uint64_t total = 0;
   /// Set when no tolerance can help: "size differs: a vs b", "NaN positions differ", "Inf positions differ", "output is all zero".

@@ -40,8 +40,9 @@ class Pcg64 {
   std::uint32_t bounded32(std::uint32_t span);
 
  private:
-  unsigned __int128 state_ = 0;
-  unsigned __int128 increment_ = 0;
+  __extension__ using Word = unsigned __int128;
+  Word state_ = 0;
+  Word increment_ = 0;
   bool has_high_half_ = false;
   std::uint32_t high_half_ = 0;
 };

@@ -26,6 +26,7 @@ struct Judgement {
   std::optional<double> max_abs_diff;
   std::uint64_t num_diffs = 0;
   std::uint64_t total = 0;
+  bool counts_known = true;  ///< false only on success, where the status is certain but `num_diffs` is a lower bound
 };
 
 /// Judges stored comparisons. Empty when the stored numbers cannot decide, or cannot give the counts, at this tolerance: a recompare job is due.
