@@ -33,7 +33,8 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # False reports of g++ 12 about std::string's own operator+ (GCC bug 105651), and about optional and variant.
   target_compile_options(layerfarm_options INTERFACE -Wno-restrict -Wno-maybe-uninitialized)
 elseif(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
-  target_compile_options(layerfarm_options INTERFACE -Wthread-safety)
+  # libstdc++ 12 uses what it deprecates itself (std::stable_sort), and clang blames the caller.
+  target_compile_options(layerfarm_options INTERFACE -Wthread-safety -Wno-deprecated-declarations)
 endif()
 
 if(CMAKE_BUILD_TYPE STREQUAL "Debug")
