@@ -19,11 +19,12 @@
 
 namespace layerfarm::worker::toolchain {
 
-/// Answer of a resident helper: a JSON text, or why there is none.
+/// Answer of a resident helper: a JSON text, or why there is none. An answer with "ok": false is a refusal: its "where" and "text" are in the
+/// diagnostic, the whole JSON stays for callers that want more of it.
 struct HelperAnswer {
   domain::Ending ending = domain::Ending::Infrastructure;
-  std::string json;               ///< ending == Done
-  domain::Diagnostic diagnostic;  ///< else
+  std::string json;               ///< ending == Done or Refused
+  domain::Diagnostic diagnostic;  ///< ending != Done
 };
 
 /// The worker's resident children: layerfarm-ort and the Python sidecar. Started on first use, renewed after so many jobs, when grown, or when dead.
@@ -59,6 +60,7 @@ struct Needs {
   bool prepare = true;      ///< inputs and reference
   bool compile = true;      ///< an artifact
   std::uint32_t batch = 1;  ///< most layers that one compile may take together
+  bool tiny = false;        ///< running a case starts nothing and writes nothing: it gets no scratch folder, and many may be begun together
 };
 
 struct CompileJob {

@@ -1,0 +1,108 @@
+// process: runs the command of the chip file once per case, with the pipes, session, limits and scratch folder of any other tool step. Exit code 0 is
+// success; nothing is compared. For benchmarks, and for a quick check of a program of one's own over all layers (option `layer_argument`).
+#include <filesystem>
+
+#include "shared/base/places.h"
+#include "worker/toolchain/materialise.h"
+#include "worker/toolchain/tool_step.h"
+#include "worker/toolchain/toolchain.h"
+
+namespace layerfarm::worker::toolchain {
+namespace {
+namespace fs = std::filesystem;
+
+/// The program that a name or path stands for; empty when there is none.
+fs::path find_program(const std::string& name) {
+  std::error_code error;
+  if (name.find('/') != std::string::npos) return fs::is_regular_file(name, error) ? fs::path(name) : fs::path();
+  std::string path = base::environment("PATH");
+  for (std::size_t from = 0; from <= path.size();) {
+    const auto to = std::min(path.find(':', from), path.size());
+    const fs::path candidate = fs::path(path.substr(from, to - from)) / name;
+    if (to > from && fs::is_regular_file(candidate, error)) return candidate;
+    from = to + 1;
+  }
+  return {};
+}
+
+class ProcessToolchain final : public Toolchain {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "process"; }
+  [[nodiscard]] Needs needs(const domain::ChipSpec& /*chip*/) const override { return {.prepare = false, .compile = false, .batch = 1, .tiny = false}; }
+
+  [[nodiscard]] Probe probe(const domain::ChipSpec& chip) const override {
+    Probe out;
+    const auto command = domain::option_list(chip.options, "command");
+    if (command.empty()) {
+      out.missing = "option 'command' of chip " + chip.name;
+      out.how_to_get = "add \"options\": {\"command\": [\"program\", \"argument\"]} to the chip file";
+      return out;
+    }
+    const fs::path program = find_program(command.front());
+    if (program.empty()) {
+      out.missing = "program " + command.front();
+      out.how_to_get = "install it, or correct option 'command' of chip " + chip.name;
+      return out;
+    }
+    out.found = true;
+    out.identity.version = command.front();
+    return out;
+  }
+
+  std::vector<domain::Outcome> compile(const domain::ChipSpec& /*chip*/, const domain::ExecutorSpec& /*executor*/,
+                                       std::span<const CompileJob> jobs, StepContext& /*context*/) override {
+    domain::Outcome done;
+    done.stage = domain::Stage::Compile;
+    done.ending = domain::Ending::Done;
+    done.artifact.emplace();
+    return {jobs.size(), done};
+  }
+
+  RunResult run(const domain::ChipSpec& chip, const domain::ExecutorSpec& executor, const RunJob& job, StepContext& context) override {
+    RunResult out;
+    const domain::Options options = domain::merged_options(chip, executor);
+    ToolCall call{.command = {}, .where = "run", .tool = "process"};
+    call.command.argv = domain::option_list(options, "command");
+    if (call.command.argv.empty()) {
+      out.diagnostic = diagnostic("run", "not started", "chip " + chip.name + " has no option 'command'");
+      return out;
+    }
+    call.command.folder = context.scratch;
+    call.command.cores = context.cores;
+    call.command.bounds = run_bounds(context.limits);
+    if (const auto wanted = options.find("layer_argument"); wanted != options.end() && wanted->second == "1" && job.layer != nullptr) {
+      const Placed placed = place_module(context.blobs, job.layer->module, context.scratch, "layer");
+      if (!placed.ok()) {
+        out.ending = placed.lost.empty() ? domain::Ending::Infrastructure : domain::Ending::LostBlob;
+        out.lost = placed.lost;
+        out.diagnostic = diagnostic("run", "infrastructure", placed.problem);
+        return out;
+      }
+      call.command.argv.push_back(placed.module.string());
+    }
+    ToolEnd end = run_tool(call, context);
+    out.ending = end.ending;
+    out.diagnostic = std::move(end.diagnostic);
+    out.run_us = end.result.wall_us;
+    return out;
+  }
+
+  TimeResult time(const domain::ChipSpec& chip, const domain::ExecutorSpec& executor, const RunJob& job, int runs, StepContext& context) override {
+    TimeResult out;
+    out.what = "process";
+    for (int i = 0; i <= runs; ++i) {
+      RunResult one = run(chip, executor, job, context);
+      out.ending = one.ending;
+      out.diagnostic = std::move(one.diagnostic);
+      if (out.ending != domain::Ending::Done) return out;
+      if (i > 0) out.runs_us.push_back(one.run_us);
+    }
+    return out;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Toolchain> make_process_toolchain() { return std::make_unique<ProcessToolchain>(); }
+
+}  // namespace layerfarm::worker::toolchain

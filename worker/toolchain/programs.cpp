@@ -1,0 +1,57 @@
+#include "worker/toolchain/programs.h"
+
+#include <system_error>
+
+#include "shared/base/build_info.h"
+#include "shared/base/places.h"
+
+namespace layerfarm::worker::toolchain {
+namespace fs = std::filesystem;
+namespace {
+
+/// The folder that holds bin and share. A test program of a build lies one folder deeper, in tests/bin.
+fs::path prefix() {
+  const fs::path folder = base::program_folder().parent_path();
+  return folder.filename() == "tests" ? folder.parent_path() : folder;
+}
+
+/// The package's record folder, `<name>-<version>.dist-info`.
+fs::path record_folder(const std::string& name) {
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(python_packages(), error)) {
+    const std::string folder = entry.path().filename().string();
+    if (folder.rfind(name + "-", 0) == 0 && entry.path().extension() == ".dist-info") return entry.path();
+  }
+  return {};
+}
+
+}  // namespace
+
+fs::path own_program(const std::string& name) {
+  const fs::path beside = base::program_folder() / name;
+  std::error_code error;
+  return fs::exists(beside, error) ? beside : prefix() / "bin" / name;
+}
+
+fs::path sidecar_script() { return prefix() / "share" / "layerfarm" / "sidecar" / "sidecar.py"; }
+
+fs::path python_environment() { return base::dependencies_folder() / base::kPythonFolder; }
+fs::path python_program() { return python_environment() / "bin" / "python"; }
+fs::path python_packages() { return python_environment() / "site-packages"; }
+
+fs::path onnxruntime_folder() {
+  const std::string own = base::environment("ONNXRUNTIME_ROOT");
+  return own.empty() ? base::dependencies_folder() / base::kOnnxRuntimeFolder : fs::path(own);
+}
+
+std::string package_version(const std::string& name) {
+  const std::string stem = record_folder(name).stem().string();
+  return stem.size() > name.size() ? stem.substr(name.size() + 1) : std::string();
+}
+
+fs::path package_record(const std::string& name) {
+  const fs::path folder = record_folder(name);
+  return folder.empty() ? folder : folder / "RECORD";
+}
+
+}  // namespace layerfarm::worker::toolchain

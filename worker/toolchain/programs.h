@@ -1,0 +1,27 @@
+// Where the programs and files are that toolchains start: beside the worker, or in the dependency cache. No activation, no PATH, no path of the
+// building machine (docs/setup.md). Any thread.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+namespace layerfarm::worker::toolchain {
+
+/// A program of layerfarm, beside this one ("layerfarm-ort").
+[[nodiscard]] std::filesystem::path own_program(const std::string& name);
+/// The sidecar's script: share/layerfarm/sidecar/sidecar.py of the build or the installation.
+[[nodiscard]] std::filesystem::path sidecar_script();
+
+/// The Python environment of the dependency cache, its interpreter, and the folder of its packages.
+[[nodiscard]] std::filesystem::path python_environment();
+[[nodiscard]] std::filesystem::path python_program();
+[[nodiscard]] std::filesystem::path python_packages();
+/// The folder of the ONNX Runtime library: `$ONNXRUNTIME_ROOT`, else that of the dependency cache.
+[[nodiscard]] std::filesystem::path onnxruntime_folder();
+
+/// Version of an installed package, from the name of its record folder; empty when it is not there. `name` as in that folder ("iree_base_compiler").
+[[nodiscard]] std::string package_version(const std::string& name);
+/// That package's RECORD: a list of all its files with their digests, so its digest names the whole package.
+[[nodiscard]] std::filesystem::path package_record(const std::string& name);
+
+}  // namespace layerfarm::worker::toolchain

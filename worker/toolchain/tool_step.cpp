@@ -1,0 +1,161 @@
+#include "worker/toolchain/tool_step.h"
+
+#include <algorithm>
+#include <cctype>
+#include <csignal>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+
+namespace layerfarm::worker::toolchain {
+namespace {
+
+using domain::Ending;
+using process::Ended;
+using process::ProcessResult;
+
+constexpr const char* kDiskFull = "No space left on device";
+
+bool disk_full(const ProcessResult& result) {
+  return result.ended == Ended::Exited && result.exit_code != 0 &&
+         (result.errors.text.find(kDiskFull) != std::string::npos || result.output.text.find(kDiskFull) != std::string::npos);
+}
+
+std::string seconds(base::Duration duration) {
+  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(duration).count();
+  if (ms % 1000 == 0) return std::to_string(ms / 1000) + " s";
+  return std::to_string(ms) + " ms";
+}
+
+std::string size_text(std::int64_t bytes) {
+  constexpr std::int64_t kMiB = 1 << 20;
+  if (bytes >= kMiB) return std::to_string((bytes + kMiB - 1) / kMiB) + " MiB";
+  return std::to_string(bytes) + " bytes";
+}
+
+std::string ended_text(const ProcessResult& result) {
+  switch (result.ended) {
+    case Ended::Exited: return "exit code " + std::to_string(result.exit_code);
+    case Ended::Signalled: return "signal " + process::signal_name(result.signal);
+    case Ended::TimedOut: return "ended at its time limit";
+    case Ended::OverMemory: return "ended at its memory limit";
+    case Ended::OverOutput: return "ended at its output limit";
+    case Ended::OverFile: return "ended at its file limit";
+    case Ended::Cancelled: return "cancelled";
+    case Ended::NotStarted: return "not started: " + result.problem;
+  }
+  return {};
+}
+
+}  // namespace
+
+process::Bounds compile_bounds(const domain::Limits& limits, std::size_t units) {
+  return {.wall = std::chrono::milliseconds(limits.compile_timeout_ms) * static_cast<std::int64_t>(units),
+          .memory_bytes = limits.memory_bytes,
+          .output_bytes = limits.output_bytes,
+          .file_bytes = limits.file_bytes};
+}
+
+process::Bounds run_bounds(const domain::Limits& limits) {
+  process::Bounds out = compile_bounds(limits);
+  out.wall = std::chrono::milliseconds(limits.run_timeout_ms);
+  return out;
+}
+
+Ending ending_of(const ProcessResult& result) {
+  switch (result.ended) {
+    case Ended::Exited:
+      if (result.exit_code == 0) return Ending::Done;
+      return disk_full(result) ? Ending::Infrastructure : Ending::Refused;
+    case Ended::Signalled: return result.signal == SIGXFSZ ? Ending::OverOutput : Ending::Crashed;
+    case Ended::TimedOut: return Ending::TimedOut;
+    case Ended::OverMemory: return Ending::OverMemory;
+    case Ended::OverOutput:
+    case Ended::OverFile: return Ending::OverOutput;
+    case Ended::Cancelled: return Ending::Cancelled;
+    case Ended::NotStarted: return Ending::Infrastructure;
+  }
+  return Ending::Infrastructure;
+}
+
+std::string cause_of(const ProcessResult& result, const process::Bounds& bounds) {
+  switch (result.ended) {
+    case Ended::Exited:
+      if (result.exit_code == 0) return {};
+      return disk_full(result) ? "disk full" : "refused";
+    case Ended::Signalled:
+      if (result.signal == SIGXFSZ) return "wrote a file larger than " + size_text(bounds.file_bytes);
+      return "crashed: " + process::signal_name(result.signal);
+    case Ended::TimedOut: return "timed out after " + seconds(bounds.wall);
+    case Ended::OverMemory: return "used more than " + size_text(bounds.memory_bytes) + " of memory";
+    case Ended::OverOutput: return "printed more than " + size_text(bounds.output_bytes);
+    case Ended::OverFile: return "wrote a file larger than " + size_text(bounds.file_bytes);
+    case Ended::Cancelled: return "cancelled";
+    case Ended::NotStarted: return "not started";
+  }
+  return {};
+}
+
+std::string raw_report(const ToolCall& call, const ProcessResult& result) {
+  constexpr auto kReplace = nlohmann::json::error_handler_t::replace;
+  std::string out = "step: " + call.where + "\ntool: " + call.tool + "\ncommand: " + nlohmann::json(call.command.argv).dump(-1, ' ', false, kReplace) +
+                    "\nfolder: " + call.command.folder.string() + "\n";
+  for (const auto& [name, value] : call.command.environment) out += "environment: " + name + "=" + value + "\n";
+  out += "ended: " + ended_text(result) + " after " + std::to_string(result.wall_us / 1000) + " ms, peak memory " + size_text(result.peak_memory_bytes) + "\n";
+  out += "--- standard error (" + std::to_string(result.errors.bytes) + " bytes)\n" + result.errors.text;
+  if (!result.errors.text.empty() && result.errors.text.back() != '\n') out += '\n';
+  out += "--- standard output (" + std::to_string(result.output.bytes) + " bytes)\n" + result.output.text;
+  return out;
+}
+
+ToolEnd run_tool(const ToolCall& call, StepContext& context) {
+  ToolEnd out;
+  out.result = context.runner.run(call.command, context.cancel);
+  out.ending = ending_of(out.result);
+  if (out.ending == Ending::Done || out.ending == Ending::Cancelled) return out;
+  const ProcessResult& result = out.result;
+  out.diagnostic.where = call.where;
+  out.diagnostic.cause = cause_of(result, call.command.bounds);
+  // What a tool says about a refusal is on standard error; some use the other one.
+  std::string said = result.ended == Ended::NotStarted ? result.problem : result.errors.text;
+  if (said.find_first_not_of(" \t\r\n") == std::string::npos) said = result.output.text;
+  out.diagnostic.text = tidy(said);
+  if (out.diagnostic.text.empty() && result.ended == Ended::Exited) out.diagnostic.text = ended_text(result);
+  if (const auto blob = context.blobs.put(raw_report(call, result))) out.diagnostic.raw = *blob;
+  return out;
+}
+
+std::string tidy(const std::string& said) {
+  std::string out;
+  const auto text = std::string_view(said).substr(0, 64 << 10);
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\x1b' && i + 1 < text.size() && text[i + 1] == '[') {
+      while (i < text.size() && std::isalpha(static_cast<unsigned char>(text[i])) == 0) ++i;
+      continue;
+    }
+    if (text[i] == '/' && (i == 0 || std::strchr(" \t\n'\"(=:@", text[i - 1]) != nullptr)) {
+      const auto end = std::min(text.find_first_of(" \t\n'\")=:,;", i), text.size());
+      i = text.rfind('/', end - 1);
+      continue;
+    }
+    if (text.substr(i, 2) == "0x" && i + 8 < text.size() && text.find_first_not_of("0123456789abcdefABCDEF", i + 2) >= i + 8) {
+      out += "0x...";
+      i = std::min(text.find_first_not_of("0123456789abcdefABCDEF", i + 2), text.size()) - 1;
+      continue;
+    }
+    out += text[i];
+  }
+  while (!out.empty() && std::isspace(static_cast<unsigned char>(out.back())) != 0) out.pop_back();
+  return out.substr(0, 4096);
+}
+
+domain::Diagnostic diagnostic(std::string where, std::string cause, std::string text) {
+  return {.where = std::move(where), .cause = std::move(cause), .text = std::move(text), .raw = {}};
+}
+
+domain::Diagnostic infrastructure(std::string where, const base::Error& error) {
+  return diagnostic(std::move(where), "infrastructure", error.text());
+}
+
+}  // namespace layerfarm::worker::toolchain
