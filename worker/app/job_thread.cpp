@@ -47,8 +47,8 @@ void LeaseControl::end(const LeasedJob& job, domain::Outcome outcome) {
   end(std::vector<AttemptOutcome>{{job.attempt, std::move(outcome)}});
 }
 
-JobThread::JobThread(base::Mailbox<core::Event>& out, LeaseFunction work)
-    : out_(out), work_(std::move(work)), thread_([this] { loop(); }) {}
+JobThread::JobThread(base::Mailbox<core::Event>& out, process::CancelToken& token, LeaseFunction work)
+    : out_(out), work_(std::move(work)), token_(token), thread_([this] { loop(); }) {}
 
 JobThread::~JobThread() {
   in_.put(nullptr);

@@ -42,8 +42,8 @@ using LeaseFunction = std::function<void(const protocol::Lease&, LeaseControl&)>
 
 class JobThread {
  public:
-  /// Events for the worker core arrive in `out`. `work` runs on the new thread only.
-  JobThread(base::Mailbox<core::Event>& out, LeaseFunction work);
+  /// Events for the worker core arrive in `out`. `work` runs on the new thread only; what it waits for watches `token`.
+  JobThread(base::Mailbox<core::Event>& out, process::CancelToken& token, LeaseFunction work);
   /// Ends what runs and joins.
   ~JobThread();
   JobThread(const JobThread&) = delete;
@@ -58,7 +58,7 @@ class JobThread {
   LeaseFunction work_;
   base::Mailbox<std::shared_ptr<const protocol::Lease>> in_;  ///< a null lease ends the thread
   base::Mailbox<std::vector<protocol::AttemptId>> cancels_;
-  process::CancelToken token_;
+  process::CancelToken& token_;
   std::thread thread_;
 };
 

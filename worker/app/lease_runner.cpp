@@ -208,7 +208,7 @@ Outcome LeaseRunner::run_stage(Work& work, const LeasedJob& job, toolchain::Step
   if (job.stage == Stage::Analyze) return stages_.analyze(lease.analyze, context);
   const domain::Layer& layer = lease.layers[job.layer];
   if (job.stage == Stage::Prepare) return stages_.prepare(layer, lease.inputs, context);
-  const CaseRequest request{&lease.chip, &lease.chip.executors[job.executor], &layer, work.prepared(job), work.artifact(job)};
+  const toolchain::StageJob request{lease.chip, lease.chip.executors[job.executor], layer, work.artifact(job), work.prepared(job)};
   switch (job.stage) {
     case Stage::Execute: return stages_.execute(request, job.tolerance, context);
     case Stage::Recompare: return stages_.recompare(request, job.kept, job.tolerance, context);

@@ -8,18 +8,10 @@
 #include "shared/domain/keys.h"
 #include "shared/domain/layer.h"
 #include "shared/domain/outcome.h"
+#include "worker/toolchain/execute_stage.h"
 #include "worker/toolchain/toolchain.h"
 
 namespace layerfarm::worker::app {
-
-/// Everything a case's later stages need besides their context.
-struct CaseRequest {
-  const domain::ChipSpec* chip = nullptr;
-  const domain::ExecutorSpec* executor = nullptr;
-  const domain::Layer* layer = nullptr;
-  const domain::Prepared* prepared = nullptr;  ///< null when the toolchain needs none
-  const domain::Artifact* artifact = nullptr;  ///< null when the toolchain needs none
-};
 
 class Stages {
  public:
@@ -29,11 +21,11 @@ class Stages {
   /// One outcome per layer, in order.
   virtual std::vector<domain::Outcome> compile(const domain::ChipSpec& chip, const domain::ExecutorSpec& executor,
                                                std::span<const domain::Layer* const> layers, toolchain::StepContext& context) = 0;
-  virtual domain::Outcome execute(const CaseRequest& request, const domain::Tolerance& tolerance,
+  virtual domain::Outcome execute(const toolchain::StageJob& request, const domain::Tolerance& tolerance,
                                   toolchain::StepContext& context) = 0;
-  virtual domain::Outcome recompare(const CaseRequest& request, const std::vector<base::Digest>& kept,
+  virtual domain::Outcome recompare(const toolchain::StageJob& request, const std::vector<base::Digest>& kept,
                                     const domain::Tolerance& tolerance, toolchain::StepContext& context) = 0;
-  virtual domain::Outcome time(const CaseRequest& request, int runs, toolchain::StepContext& context) = 0;
+  virtual domain::Outcome time(const toolchain::StageJob& request, int runs, toolchain::StepContext& context) = 0;
   /// Whether running one case of this chip costs so little that many may be begun together.
   [[nodiscard]] virtual bool tiny(const domain::ChipSpec& chip) const = 0;
 };

@@ -27,11 +27,11 @@ constexpr auto kLongestWait = 1000ms;
 /// The loop's state; one turn = take what arrived, let the core decide, do what it says.
 class Loop {
  public:
-  Loop(const LoopSettings& settings, LeaseFunction work, transport::Socket socket)
+  Loop(const LoopSettings& settings, process::CancelToken& token, LeaseFunction work, transport::Socket socket)
       : core_(settings.self, core::Policy{}),
         parent_(settings.parent),
         socket_(std::move(socket)),
-        jobs_(events_, std::move(work)) {
+        jobs_(events_, token, std::move(work)) {
     sigset_t wanted;
     ::sigemptyset(&wanted);
     ::sigaddset(&wanted, SIGTERM);
@@ -162,14 +162,14 @@ class Loop {
 
 }  // namespace
 
-int serve(const LoopSettings& settings, LeaseFunction work) {
+int serve(const LoopSettings& settings, process::CancelToken& token, LeaseFunction work) {
   transport::Context context;
   auto socket = transport::Socket::connect(context, settings.endpoint, transport::LinkSettings{});
   if (!socket) {
     spdlog::error("{}", socket.error().text());
     return 1;
   }
-  return Loop(settings, std::move(work), std::move(*socket)).run();
+  return Loop(settings, token, std::move(work), std::move(*socket)).run();
 }
 
 }  // namespace layerfarm::worker::app

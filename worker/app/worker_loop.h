@@ -15,7 +15,7 @@ struct LoopSettings {
 };
 
 /// Serves the coordinator until it says Stop, a signal comes or the parent is gone. SIGTERM and SIGINT must be blocked in all threads.
-/// Returns the exit code.
-int serve(const LoopSettings& settings, LeaseFunction work);
+/// `token` is what the lease function's waits watch. Returns the exit code.
+int serve(const LoopSettings& settings, process::CancelToken& token, LeaseFunction work);
 
 }  // namespace layerfarm::worker::app

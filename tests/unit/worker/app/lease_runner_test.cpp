@@ -72,17 +72,17 @@ struct FakeStages : Stages {
     calls.push_back(call);
     return out;
   }
-  domain::Outcome execute(const CaseRequest& request, const domain::Tolerance&, toolchain::StepContext& context) override {
+  domain::Outcome execute(const toolchain::StageJob& request, const domain::Tolerance&, toolchain::StepContext& context) override {
     const std::string from = (request.prepared ? request.prepared->reference : "-") + "/" +
                              (request.artifact ? request.artifact->function : "-");
-    return answer(Stage::Execute, "execute " + request.layer->id + " " + from, context);
+    return answer(Stage::Execute, "execute " + request.layer.id + " " + from, context);
   }
-  domain::Outcome recompare(const CaseRequest& request, const std::vector<base::Digest>&, const domain::Tolerance&,
+  domain::Outcome recompare(const toolchain::StageJob& request, const std::vector<base::Digest>&, const domain::Tolerance&,
                             toolchain::StepContext& context) override {
-    return answer(Stage::Recompare, "recompare " + request.layer->id, context);
+    return answer(Stage::Recompare, "recompare " + request.layer.id, context);
   }
-  domain::Outcome time(const CaseRequest& request, int runs, toolchain::StepContext& context) override {
-    return answer(Stage::Time, "time " + request.layer->id + " " + std::to_string(runs), context);
+  domain::Outcome time(const toolchain::StageJob& request, int runs, toolchain::StepContext& context) override {
+    return answer(Stage::Time, "time " + request.layer.id + " " + std::to_string(runs), context);
   }
   [[nodiscard]] bool tiny(const domain::ChipSpec&) const override { return is_tiny; }
 };

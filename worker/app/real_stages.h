@@ -1,0 +1,31 @@
+// RealStages: the stages as worker/toolchain has them, with one adapter per toolchain kept for the worker's life. Job thread only.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "worker/app/stages.h"
+
+namespace layerfarm::worker::app {
+
+class RealStages final : public Stages {
+ public:
+  domain::Outcome analyze(const domain::AnalyzeRequest& request, toolchain::StepContext& context) override;
+  domain::Outcome prepare(const domain::Layer& layer, const domain::InputSet& inputs, toolchain::StepContext& context) override;
+  std::vector<domain::Outcome> compile(const domain::ChipSpec& chip, const domain::ExecutorSpec& executor,
+                                       std::span<const domain::Layer* const> layers, toolchain::StepContext& context) override;
+  domain::Outcome execute(const toolchain::StageJob& job, const domain::Tolerance& tolerance, toolchain::StepContext& context) override;
+  domain::Outcome recompare(const toolchain::StageJob& job, const std::vector<base::Digest>& kept, const domain::Tolerance& tolerance,
+                            toolchain::StepContext& context) override;
+  domain::Outcome time(const toolchain::StageJob& job, int runs, toolchain::StepContext& context) override;
+  [[nodiscard]] bool tiny(const domain::ChipSpec& chip) const override;
+
+ private:
+  /// Null when this program has no such adapter.
+  [[nodiscard]] toolchain::Toolchain* adapter(const std::string& name) const;
+  mutable std::map<std::string, std::unique_ptr<toolchain::Toolchain>> adapters_;
+};
+
+}  // namespace layerfarm::worker::app
