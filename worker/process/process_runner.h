@@ -24,17 +24,30 @@ struct Bounds {
 };
 
 struct Command {
-  std::vector<std::string> argv;  ///< argv[0] is a path or a name looked up in PATH; never goes through a shell
-  std::vector<std::pair<std::string, std::string>> environment;  ///< on top of the worker's own
-  std::filesystem::path folder;   ///< working folder
-  std::vector<int> cores;         ///< CPU affinity; empty = as the worker
+  /// argv[0] is a name looked up in PATH (of `environment`, else the worker's), or a path; a
+  /// relative path starts at `folder`. Never goes through a shell.
+  std::vector<std::string> argv;
+  std::vector<std::pair<std::string, std::string>>
+      environment;               ///< on top of the worker's own, as it was when the worker started
+  std::filesystem::path folder;  ///< working folder
+  std::vector<int> cores;        ///< CPU affinity; empty = as the worker
   Bounds bounds;
 };
 
 /// How a child ended.
-enum class Ended : std::uint8_t { Exited, Signalled, TimedOut, OverMemory, OverOutput, OverFile, Cancelled, NotStarted };
+enum class Ended : std::uint8_t {
+  Exited,
+  Signalled,
+  TimedOut,
+  OverMemory,
+  OverOutput,
+  OverFile,
+  Cancelled,
+  NotStarted
+};
 
-/// What was printed: the first and the last part, with a line between that says how much was dropped.
+/// What was printed: the first and the last part, with a line between that says how much was
+/// dropped.
 struct Printed {
   std::string text;
   std::uint64_t bytes = 0;  ///< printed in all
@@ -42,13 +55,17 @@ struct Printed {
 
 struct ProcessResult {
   Ended ended = Ended::NotStarted;
-  int exit_code = 0;   ///< Exited
-  int signal = 0;      ///< Signalled
-  Printed output;      ///< standard output
-  Printed errors;      ///< standard error
+  int exit_code = 0;  ///< Exited
+  int signal = 0;     ///< Signalled
+  Printed output;     ///< standard output
+  Printed errors;     ///< standard error
   std::int64_t wall_us = 0;
+  std::int64_t cpu_us = 0;  ///< user and system, of it and of all children it waited for
+  /// Largest memory of the whole tree that was seen; for a child too short to be sampled, the
+  /// kernel's figure for its largest process.
   std::int64_t peak_memory_bytes = 0;
-  std::string problem;  ///< NotStarted: why, for people (program not found, no permission ...)
+  std::string problem;  ///< NotStarted: why, for people (program not found, no permission ...);
+                        ///< else what else went wrong, mostly empty
   [[nodiscard]] bool ok() const { return ended == Ended::Exited && exit_code == 0; }
 };
 
@@ -78,13 +95,16 @@ struct ResidentReply {
   ProcessResult end;  ///< when it did not answer: how it ended, with the tail of what it printed
 };
 
-/// A child that takes one request at a time over a channel of its own (descriptor 3, both ways): 4 bytes little endian length, then that many bytes.
-/// Its standard output and error are kept (head and tail) and never mixed into the channel.
+/// A child that takes one request at a time over a channel of its own (descriptor 3, both ways): 4
+/// bytes little endian length, then that many bytes. Its standard output and error are kept (head
+/// and tail) and never mixed into the channel.
 class Resident {
  public:
   virtual ~Resident() = default;
-  /// One request, one reply, or the end of the child. After a call that was not answered the child is gone, with everything it started.
-  virtual ResidentReply call(base::BytesView request, base::Duration deadline, const CancelToken& cancel) = 0;
+  /// One request, one reply, or the end of the child. After a call that was not answered the child
+  /// is gone, with everything it started.
+  virtual ResidentReply call(base::BytesView request, base::Duration deadline,
+                             const CancelToken& cancel) = 0;
   [[nodiscard]] virtual bool alive() const = 0;
   [[nodiscard]] virtual std::int64_t memory_bytes() const = 0;  ///< resident memory now
   /// What it printed since the last take, bounded.
@@ -96,7 +116,8 @@ class ProcessRunner {
   virtual ~ProcessRunner() = default;
   /// Runs to the end. Everything the child started is gone when this returns.
   virtual ProcessResult run(const Command& command, const CancelToken& cancel) = 0;
-  /// Starts a resident child; `bounds.wall` is ignored (each call has its deadline). The child is ended when the object goes.
+  /// Starts a resident child; `bounds.wall` is ignored (each call has its deadline). The child is
+  /// ended when the object goes.
   virtual base::Result<std::unique_ptr<Resident>> start(const Command& command) = 0;
 };
 
