@@ -102,7 +102,10 @@ void check(const Lease& lease) {
         !within(job.artifact, lease.artifacts.size())) {
       throw wire::BadWire{"jobs: an index outside its list"};
     }
-    if (job.stage == domain::Stage::Analyze) continue;
+    if (job.stage == domain::Stage::Analyze) {
+      if (job.layer >= lease.analyze.size()) throw wire::BadWire{"jobs: a request outside the list"};
+      continue;
+    }
     if (job.layer >= lease.layers.size()) throw wire::BadWire{"jobs: a layer outside the list"};
     if (job.stage != domain::Stage::Prepare && job.executor >= lease.chip.executors.size()) {
       throw wire::BadWire{"jobs: an executor that the chip lacks"};

@@ -107,7 +107,7 @@ struct HelloAgain {
 struct LeasedJob {
   AttemptId attempt;
   domain::Stage stage = domain::Stage::Execute;
-  std::uint32_t layer = 0;            ///< index into Lease::layers (not for analyze)
+  std::uint32_t layer = 0;            ///< index into Lease::layers; for analyze into Lease::analyze
   std::uint32_t executor = 0;         ///< index into the chip's executors (compile, execute, recompare, time)
   base::Digest key;                   ///< what the outcome will be stored under
   /// Jobs of this lease that it builds on: index in Lease::jobs, or -1 when the result is given below or not needed.
@@ -130,7 +130,7 @@ struct Lease {
   std::vector<domain::Prepared> prepared;
   std::vector<domain::Artifact> artifacts;
   std::vector<LeasedJob> jobs;
-  domain::AnalyzeRequest analyze;     ///< for analyze jobs
+  std::vector<domain::AnalyzeRequest> analyze;  ///< what analyze jobs are asked
   bool compile_together = true;       ///< the compile jobs may share a module
   friend bool operator==(const Lease&, const Lease&) = default;
 };

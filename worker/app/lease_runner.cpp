@@ -205,7 +205,7 @@ void LeaseRunner::run_tiny(Work& work, std::size_t index) {
 
 Outcome LeaseRunner::run_stage(Work& work, const LeasedJob& job, toolchain::StepContext& context) {
   const protocol::Lease& lease = work.lease;
-  if (job.stage == Stage::Analyze) return stages_.analyze(lease.analyze, context);
+  if (job.stage == Stage::Analyze) return stages_.analyze(lease.analyze[job.layer], context);
   const domain::Layer& layer = lease.layers[job.layer];
   if (job.stage == Stage::Prepare) return stages_.prepare(layer, lease.inputs, context);
   const toolchain::StageJob request{lease.chip, lease.chip.executors[job.executor], layer, work.artifact(job), work.prepared(job)};

@@ -63,6 +63,7 @@ Lease a_lease() {
   lease.jobs[0] = {AttemptId(7), domain::Stage::Compile, 0, 0, digest(20)};
   lease.jobs[1] = {AttemptId(8), domain::Stage::Execute, 0, 0, digest(21)};
   lease.jobs[1].compile_job = 0;
+  lease.analyze = {{"/m.onnx", {{"batch", 2}}}};
   return lease;
 }
 
@@ -160,7 +161,7 @@ TEST_CASE("a finished job without its result is refused") {
 }
 
 TEST_CASE("a lease whose indices point outside its lists is refused") {
-  for (int fault = 0; fault < 6; ++fault) {
+  for (int fault = 0; fault < 7; ++fault) {
     Lease lease = a_lease();
     if (fault == 0) lease.jobs[1].compile_job = 1;
     if (fault == 1) lease.jobs[1].prepared = 0;
@@ -168,6 +169,7 @@ TEST_CASE("a lease whose indices point outside its lists is refused") {
     if (fault == 3) lease.jobs[0].executor = 1;
     if (fault == 4) lease.jobs[1].artifact = -2;
     if (fault == 5) lease.jobs[0].stage = static_cast<domain::Stage>(99);
+    if (fault == 6) lease.jobs[0] = {AttemptId(7), domain::Stage::Analyze, 1, 0, digest(20)};
     CAPTURE(fault);
     CHECK(!decode_from_coordinator(104, encode(FromCoordinator(lease))).has_value());
   }

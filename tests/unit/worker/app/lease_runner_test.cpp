@@ -260,7 +260,8 @@ TEST_CASE("a second try after a memory kill claims more, but never more than the
 TEST_CASE("analyze, recompare and time reach their stages") {
   Bench bench;
   protocol::Lease lease;
-  lease.analyze.model_path = "/m.onnx";
+  lease.analyze.resize(1);
+  lease.analyze[0].model_path = "/m.onnx";
   lease.jobs.resize(1);
   lease.jobs[0].attempt = AttemptId(1);
   lease.jobs[0].stage = Stage::Analyze;
