@@ -19,7 +19,8 @@ set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O1 -g1")
 
 find_program(CCACHE ccache)
 if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_CXX_COMPILER_LAUNCHER "${CCACHE}")
+  # Paths relative to the checkout, so that several checkouts of one user share what was compiled.
+  set(CMAKE_CXX_COMPILER_LAUNCHER env "CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}" CCACHE_NOHASHDIR=1 "${CCACHE}")
 endif()
 
 add_library(layerfarm_options INTERFACE)

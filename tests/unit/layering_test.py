@@ -45,7 +45,11 @@ OWNED = [
 ]
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]')
-CODE = {".cpp", ".h", ".py", ".txt", ".cmake"}
+# A comment may name a test; what is run may not.
+COMMENT = {
+    ".cpp": re.compile(r"//.*"), ".h": re.compile(r"//.*"),
+    ".py": re.compile(r"#.*"), ".txt": re.compile(r"#.*"), ".cmake": re.compile(r"#.*"),
+}
 
 
 def folder_of(path):
@@ -59,14 +63,14 @@ def check(root):
     found, read = [], 0
     for top in ("shared", "coordinator", "worker", "configs"):
         for file in sorted((root / top).rglob("*")):
-            if file.suffix not in CODE or not file.is_file():
+            if file.suffix not in COMMENT or not file.is_file():
                 continue
             read += 1
             path = file.relative_to(root)
             home = folder_of(path)
             for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
                 place = f"{path}:{number}"
-                if re.search(r"(?<![\w.-])tests/", line):
+                if re.search(r"(?<![\w.-])tests/", COMMENT[file.suffix].sub("", line)):
                     found.append(f"{place}: the product mentions tests/")
                 include = INCLUDE.match(line)
                 if not include or home is None:
@@ -98,6 +102,7 @@ def check_the_check():
         "coordinator/app/b.cpp": '#include "coordinator/core/b.h"',
         "worker/onnx/b.cpp": "#include <onnx/onnx_pb.h>",
         "shared/transport/b.cpp": "#include <zmq.hpp>",
+        "worker/core/b.h": "// The simulator in tests/sim drives this.",
     }
     with tempfile.TemporaryDirectory() as folder:
         root = pathlib.Path(folder)
