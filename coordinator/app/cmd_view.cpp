@@ -1,0 +1,90 @@
+#include "coordinator/app/cmd_view.h"
+
+#include <filesystem>
+#include <iostream>
+
+#include "coordinator/report/compiler_map.h"
+#include "coordinator/report/report_files.h"
+#include "coordinator/report/view_text.h"
+#include "shared/base/exit_code.h"
+
+namespace layerfarm::coordinator::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+int code(base::ExitCode exit_code) { return static_cast<int>(exit_code); }
+
+/// What is to be shown: the file, and the layer when one is named.
+struct Target {
+  fs::path path;
+  std::string layer;
+};
+
+base::Result<Target> target_of(const ViewOptions& options) {
+  std::error_code ignored;
+  Target target{options.config, options.layer};
+  const bool is_layer = !options.model.empty() && !options.config.empty() && options.layer.empty() &&
+                        !fs::exists(options.config, ignored);
+  if (is_layer) target = {fs::path(), options.config};
+  if (!target.path.empty()) {
+    if (fs::exists(target.path, ignored)) return target;
+    return base::fail(base::ErrorCode::NotFound, "Config file not found: " + target.path.string());
+  }
+  if (options.model.empty()) {
+    return base::fail(base::ErrorCode::InvalidInput, "Either --model or a config path must be provided.");
+  }
+  const std::string model = report::model_name_of(options.model);
+  auto found = report::find_report(options.output_dir, model, options.chip);
+  if (found) {
+    target.path = *found;
+    return target;
+  }
+  const fs::path folder(options.output_dir);
+  for (const fs::path& place : {options.chip.empty() ? folder : folder / options.chip, folder}) {
+    target.path = report::report_paths(place, model).compiler;
+    if (found.error().code == base::ErrorCode::NotFound && fs::exists(target.path, ignored)) return target;
+  }
+  return base::fail(std::move(found.error()));
+}
+
+int show(const report::json::Value& file, const Target& target, const ViewOptions& options, std::ostream& out,
+         std::ostream& err) {
+  if (report::is_compiler_file(file)) {
+    out << report::view_compiler(file);
+    return code(base::ExitCode::Success);
+  }
+  if (report::is_unfinished(file)) {
+    err << "Note: the run that wrote " << target.path.string()
+        << " is still going on, or was ended before its end; the next discover or edit completes it.\n";
+  }
+  if (target.layer.empty()) {
+    out << report::view_summary(file, options.colour ? report::Colour::Yes : report::Colour::No);
+    return code(base::ExitCode::Success);
+  }
+  if (const auto text = report::view_layer(file, target.layer)) {
+    out << *text;
+    return code(base::ExitCode::Success);
+  }
+  out << "Layer '" << target.layer << "' not found.\nAvailable layers: " << report::some_layers(file) << "\n";
+  return code(options.compat ? base::ExitCode::Success : base::ExitCode::Failed);
+}
+
+}  // namespace
+
+int cmd_view(const ViewOptions& options, std::ostream& out, std::ostream& err) {
+  const auto target = target_of(options);
+  if (!target) {
+    err << "Error: " << target.error().text() << "\n";
+    return code(base::ExitCode::Failed);
+  }
+  const auto file = report::load_config(target->path);
+  if (file) return show(*file, *target, options, out, err);
+  err << "Error: " << file.error().text() << "\n";
+  if (!options.compat) return code(base::ExitCode::Failed);
+  return show(report::json::Object(), *target, options, out, err);
+}
+
+int cmd_view(const ViewOptions& options) { return cmd_view(options, std::cout, std::cerr); }
+
+}  // namespace layerfarm::coordinator::app

@@ -1,0 +1,206 @@
+#include "coordinator/report/edit.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "coordinator/report/ops.h"
+#include "coordinator/report/texts.h"
+#include "coordinator/report/view_text.h"
+
+namespace layerfarm::coordinator::report {
+namespace {
+
+constexpr std::string_view kNoExecutor = "null";
+
+/// Set of characters after '[' at `at`; moved behind ']'. False when there is no ']' (then '[' stands for itself).
+bool set_matches(std::string_view pattern, std::size_t& at, char c, bool& matched) {
+  std::size_t end = at + 1;
+  if (end < pattern.size() && pattern[end] == '!') ++end;
+  if (end < pattern.size() && pattern[end] == ']') ++end;
+  while (end < pattern.size() && pattern[end] != ']') ++end;
+  if (end >= pattern.size()) return false;
+  std::string_view set = pattern.substr(at + 1, end - at - 1);
+  const bool inverted = !set.empty() && set.front() == '!';
+  if (inverted) set.remove_prefix(1);
+  bool found = false;
+  for (std::size_t i = 0; i < set.size(); ++i) {
+    if (i + 2 < set.size() && set[i + 1] == '-') {
+      found = found || (set[i] <= c && c <= set[i + 2]);
+      i += 2;
+    } else {
+      found = found || set[i] == c;
+    }
+  }
+  matched = found != inverted;
+  at = end + 1;
+  return true;
+}
+
+void edit_recommendation(json::Object& entry, const std::string& executor) {
+  entry.set("recommended_executor", lower(executor) == kNoExecutor ? json::Value() : json::Value(executor));
+  entry.set("_edited", true);
+}
+
+void edit_tolerance(json::Object& entry, const Edit& edit) {
+  json::Value& tolerance = entry["tolerance_used"];
+  if (!tolerance.object()) tolerance = json::Object();
+  if (edit.fp_avg_tol) tolerance.object()->set("fp_avg_tol", *edit.fp_avg_tol);
+  if (edit.fp_max_tol) tolerance.object()->set("fp_max_tol", *edit.fp_max_tol);
+}
+
+/// `_assignments` says the recommendations once more, by node: it must not disagree.
+void edit_assignment(json::Object& assignments, const std::string& layer, const std::string& executor) {
+  json::Value& assignment = assignments[layer];
+  if (!assignment.object()) assignment = json::Object();
+  assignment.object()->set("executor", lower(executor) == kNoExecutor ? json::Value() : json::Value(executor));
+}
+
+std::string first_ten(const std::vector<std::string>& ids) {
+  std::string out;
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    if (i == 10) return out + "...";
+    out.append(out.empty() ? "" : ", ").append(ids[i]);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return out;
+}
+
+bool matches_pattern(std::string_view text, std::string_view pattern) {
+  // On a mismatch the last '*' takes one more character; so no backtracking beyond it is needed.
+  std::size_t t = 0;
+  std::size_t p = 0;
+  std::size_t star = std::string_view::npos;
+  std::size_t star_text = 0;
+  while (t < text.size()) {
+    bool matched = false;
+    std::size_t next = p;
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      star_text = t;
+      continue;
+    }
+    if (p < pattern.size()) {
+      if (pattern[p] == '[' && set_matches(pattern, next, text[t], matched)) {
+        // `next` and `matched` are set
+      } else {
+        matched = pattern[p] == '?' || pattern[p] == text[t];
+        next = p + 1;
+      }
+    }
+    if (matched) {
+      ++t;
+      p = next;
+    } else if (star != std::string_view::npos) {
+      p = star + 1;
+      t = ++star_text;
+    } else {
+      return false;
+    }
+  }
+  while (p < pattern.size() && pattern[p] == '*') ++p;
+  return p == pattern.size();
+}
+
+std::vector<std::string> select_layers(const json::Value& report, std::string_view query) {
+  std::vector<std::string> chosen;
+  const json::Value* ops = report.get("ops");
+  if (!ops || !ops->object()) return chosen;
+  const std::string wanted = lower(query);
+  const bool all = wanted == "all";
+  const bool pattern = wanted.find_first_of("*?") != std::string::npos;
+  std::vector<std::string> exact;
+  for (const json::Member& op : *ops->object()) {
+    const std::string id = lower(op.key);
+    if (!all && !pattern && id == wanted) exact.push_back(op.key);
+    const bool fits = all || (pattern ? matches_pattern(id, wanted) : id.find(wanted) != std::string::npos);
+    if (fits) chosen.push_back(op.key);
+  }
+  if (!exact.empty()) chosen = exact;
+  std::sort(chosen.begin(), chosen.end());
+  return chosen;
+}
+
+base::Result<void> check_edit(const json::Value& report, const Edit& edit) {
+  if (edit.executor && lower(*edit.executor) != kNoExecutor) {
+    const std::vector<std::string> known = executors_of(report);
+    if (std::find(known.begin(), known.end(), *edit.executor) == known.end()) {
+      std::string names;
+      for (const std::string& name : known) names += name + ", ";
+      return base::fail(base::ErrorCode::InvalidInput,
+                        "'" + *edit.executor + "' is no executor of this report; choose one of " + names + "or null");
+    }
+  }
+  for (const auto& tolerance : {edit.fp_avg_tol, edit.fp_max_tol}) {
+    if (tolerance && !(std::isfinite(*tolerance) && *tolerance >= 0)) {
+      return base::fail(base::ErrorCode::InvalidInput, "a tolerance must be a number from 0 on");
+    }
+  }
+  return {};
+}
+
+void apply_edit(json::Value& report, const std::vector<std::string>& layers, const Edit& edit) {
+  json::Value* ops = report.object() ? report.object()->find("ops") : nullptr;
+  if (!ops || !ops->object()) return;
+  json::Value* assignments = report.object()->find("_assignments");
+  for (const std::string& layer : layers) {
+    json::Value* entry = ops->object()->find(layer);
+    if (!entry || !entry->object()) continue;
+    if (edit.executor) edit_recommendation(*entry->object(), *edit.executor);
+    if (edit.executor && assignments && assignments->object()) {
+      edit_assignment(*assignments->object(), layer, *edit.executor);
+    }
+    if (edit.fp_avg_tol || edit.fp_max_tol) edit_tolerance(*entry->object(), edit);
+  }
+  if (is_unfinished(report)) return;  // a run that goes on writes its text at its end
+  const Overview all = overview(ops_of(report), executors_of(report), RowOrder::OrigIndex);
+  const json::Value* name = report.get("model_name");
+  const std::string model = name && name->text() ? *name->text() : "unknown";
+  report.object()->set("final_report_text", final_report_text(model, all, std::nullopt));
+}
+
+std::string edit_lines(const json::Value& report, const std::vector<std::string>& layers, const Edit& edit,
+                       const std::string& compiler_path) {
+  std::string out;
+  const std::string many = std::to_string(layers.size()) + " layer(s)";
+  const bool one = layers.size() == 1;
+  if (edit.executor) {
+    out += "Updated recommended_executor for " + (one ? "'" + layers.front() + "'" : many) + " to '" + *edit.executor + "'\n";
+  }
+  if (edit.fp_avg_tol || edit.fp_max_tol) {
+    if (one) {
+      const json::Value* entry = report.get("ops") ? report.get("ops")->get(layers.front()) : nullptr;
+      const json::Value* tolerance = entry ? entry->get("tolerance_used") : nullptr;
+      out += "Updated tolerance for '" + layers.front() + "' to " + (tolerance ? json::python_text(*tolerance) : "") + "\n";
+    } else {
+      out += "Updated tolerance for " + many + "\n";
+    }
+  }
+  if (out.empty()) return "No changes made: give --executor, --tolerance-avg or --tolerance-max.\n";
+  return out + "Updated compiler JSON: " + compiler_path + "\n";
+}
+
+std::string list_layers(const json::Value& report, const std::string& filter) {
+  std::vector<Op> ops = ops_of(report);
+  if (ops.empty()) return "No layers found in config.\n";
+  const std::size_t all = ops.size();
+  std::vector<std::string> ids;
+  for (const Op& op : ops) ids.push_back(op.id);
+  const std::string wanted = lower(filter);
+  std::erase_if(ops, [&](const Op& op) { return lower(op.id).find(wanted) == std::string::npos; });
+  if (ops.empty()) return "No layers match '" + filter + "'.\nAvailable layers: " + first_ten(ids) + "\n";
+  std::string out = layer_table(overview(ops, executors_of(report), RowOrder::NodeIndex), Colour::No) + "\n\nTotal: " +
+                    std::to_string(ops.size()) + " layer(s)";
+  if (!filter.empty()) out += " (filtered from " + std::to_string(all) + ")";
+  return out + "\n";
+}
+
+}  // namespace layerfarm::coordinator::report

@@ -1,0 +1,294 @@
+#include "coordinator/report/texts.h"
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+#include "coordinator/report/case_result.h"
+
+namespace layerfarm::coordinator::report {
+namespace {
+
+constexpr std::size_t kLongestLayerColumn = 60;
+constexpr std::size_t kStatusColumn = 12;
+constexpr std::size_t kRuleBeyondColumns = 25;
+constexpr std::size_t kRefusalsShown = 20;
+
+/// Characters, so that columns line up for names beyond ASCII too.
+std::size_t width(std::string_view text) {
+  return static_cast<std::size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
+}
+
+std::string cut(std::string_view text, std::size_t characters) {
+  std::size_t end = 0;
+  while (end < text.size() && characters > 0) {
+    ++end;
+    while (end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) ++end;
+    --characters;
+  }
+  return std::string(text.substr(0, end));
+}
+
+void pad(std::string& line, std::string_view text, std::size_t columns) {
+  line += text;
+  const std::size_t used = width(text);
+  if (used < columns) line.append(columns - used, ' ');
+}
+
+std::string_view colour_of(std::string_view status) {
+  if (status == "success") return "\033[32m";
+  if (status == "difference") return "\033[33m";
+  if (status == "error") return "\033[31m";
+  return "";
+}
+
+/// The word in its colour; spaces up to `columns` are counted on the plain word.
+void pad_status(std::string& line, std::string_view status, std::size_t columns, Colour colour) {
+  const std::string_view start = colour == Colour::Yes ? colour_of(status) : "";
+  line += start;
+  line += status;
+  if (!start.empty()) line += "\033[0m";
+  if (status.size() < columns) line.append(columns - status.size(), ' ');
+}
+
+std::string number(std::uint64_t n) { return std::to_string(n); }
+
+std::string status_block(const Summary& summary, Colour colour) {
+  std::string out = "Status Summary:";
+  const std::pair<std::string_view, std::size_t> counts[] = {
+      {"success", summary.success}, {"difference", summary.difference}, {"error", summary.error}};
+  for (const auto& [status, count] : counts) {
+    out += "\n  ";
+    pad_status(out, status, 0, colour);
+    out += ": " + number(count);
+  }
+  return out;
+}
+
+std::string distribution_block(const Summary& summary) {
+  std::string out = "First Working Executor Distribution:";
+  for (const ExecutorSummary& executor : summary.executors) {
+    out += "\n  " + upper(executor.executor) + ": " + number(executor.first_working);
+  }
+  return out;
+}
+
+std::string whole_model_block(const WholeModel& whole_model) {
+  std::string out = "--- Full Model Comparison ---";
+  if (whole_model.max_rel_diff) out += "\n  Max relative difference: " + json::float_text(*whole_model.max_rel_diff);
+  if (whole_model.max_abs_diff) out += "\n  Max absolute difference: " + json::float_text(*whole_model.max_abs_diff);
+  if (whole_model.differences) {
+    out += "\n  " + count_line(whole_model.differences->first, whole_model.differences->second);
+  }
+  return out;
+}
+
+std::string index_text(std::optional<std::int64_t> index) { return index ? std::to_string(*index) : "None"; }
+
+std::string critical_block(const Overview& overview) {
+  if (overview.critical.empty()) return "No critical failures - all layers have at least one working executor";
+  std::string out = "CRITICAL: " + number(overview.critical.size()) + " layer(s) with ALL executors ERRORS\n";
+  for (const CriticalFailure& failure : overview.critical) {
+    out += "\n  - " + failure.layer_id + " (node: " + index_text(failure.node_index) + ")";
+  }
+  return out;
+}
+
+std::string critical_details(const Overview& overview) {
+  std::string out = "CRITICAL FAILURES: " + number(overview.critical.size()) + " layers with ALL executors ERRORS\n\n" +
+                    "These layers cannot run on any executor that was tested.\n";
+  std::size_t place = 0;
+  for (const CriticalFailure& failure : overview.critical) {
+    const std::string location = failure.location.value_or("N/A");
+    out += "\n  " + number(++place) + ". Layer: " + failure.layer_id + "\n     Node index: " + index_text(failure.node_index) +
+           "\n     MLIR location: " + location + "\n     Full MLIR location: " + location + "\n     Executor errors:\n";
+    for (const OpResult& error : failure.errors) {
+      out += "       - " + upper(error.executor) + ": " + error.status + " - " +
+             cut_diagnostic(error.failure_report.get_text("summary")) + "\n";
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string upper(std::string_view name) {
+  std::string out(name);
+  for (char& c : out) {
+    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
+  }
+  return out;
+}
+
+std::string layer_table(const Overview& overview, Colour colour) {
+  std::string out = "Per-Layer Status:";
+  if (overview.rows.empty()) return out + "\n  (no layers)";
+  std::size_t longest = 0;
+  for (const Row& row : overview.rows) longest = std::max(longest, std::min(width(row.layer_id), kLongestLayerColumn));
+
+  out += "\n  ";
+  pad(out, "Layer", longest);
+  out += "  ";
+  for (const std::string& executor : overview.executors) {
+    pad(out, upper(executor), kStatusColumn);
+    out += ' ';
+  }
+  out += "Recommended\n";
+  out.append(longest + kStatusColumn * overview.executors.size() + kRuleBeyondColumns, '-');
+  for (const Row& row : overview.rows) {
+    out += "\n  ";
+    pad(out, cut(row.layer_id, kLongestLayerColumn), longest);
+    out += "  ";
+    for (const std::string& status : row.statuses) {
+      pad_status(out, status, kStatusColumn, colour);
+      out += ' ';
+    }
+    out += row.recommended;
+  }
+  return out;
+}
+
+std::string final_report_text(const std::string& model_name, const Overview& overview,
+                              const std::optional<WholeModel>& whole_model) {
+  std::string out = "FINAL EXECUTOR DISCOVERY REPORT\n\nModel: " + model_name +
+                    "\nTotal layers tested: " + number(overview.summary.total_layers) + "\n\n" +
+                    status_block(overview.summary, Colour::No) + "\n\n" + distribution_block(overview.summary) + "\n\n" +
+                    critical_block(overview) + "\n\n";
+  if (whole_model) out += whole_model_block(*whole_model) + "\n\n";
+  return out + layer_table(overview, Colour::No);
+}
+
+std::string end_report(const EndReport& report, Colour colour) {
+  const Overview& overview = *report.overview;
+  if (overview.rows.empty() && !report.whole_model) return "";
+  const std::string rule(80, '=');
+  std::string out = "\n\n" + rule + "\nFINAL EXECUTOR DISCOVERY REPORT\n" + rule + "\n\nModel: " + report.model_name +
+                    "\nTotal layers tested: " + number(overview.summary.total_layers) +
+                    "\nOutput file: " + report.report_path + "\n\n--- Status Summary ---\n" +
+                    status_block(overview.summary, colour) + "\n\n--- First Working Executor Distribution ---\n" +
+                    distribution_block(overview.summary) + "\n\n";
+  if (overview.critical.empty()) {
+    out += "--- No Critical Failures ---\nAll layers have at least one working executor.\n";
+  } else {
+    out += critical_details(overview);
+  }
+  if (report.whole_model) out += "\n" + whole_model_block(*report.whole_model) + "\n";
+  return out + "\n--- Per-Layer Detailed Status ---\n" + layer_table(overview, colour) + "\n\n";
+}
+
+// ---- placement ----
+
+namespace {
+
+struct Share {
+  std::uint64_t layers = 0;
+  std::int64_t macs = 0;
+  double ms = 0;
+  std::uint64_t timed = 0;
+};
+
+std::string percent_of(std::int64_t part, std::int64_t whole) {
+  if (whole <= 0) return "";
+  return " (" + std::to_string(part * 100 / whole) + "%)";
+}
+
+std::string share_line(const std::string& name, const Share& share, std::int64_t all_macs) {
+  std::string out = "  " + name + ": " + number(share.layers) + " layer(s), " + std::to_string(share.macs) + " MACs" +
+                    percent_of(share.macs, all_macs);
+  if (share.timed > 0) {
+    out += ", " + json::float_text(round3(share.ms)) + " ms";
+    if (share.timed < share.layers) out += " (" + number(share.timed) + " timed)";
+  }
+  return out + "\n";
+}
+
+/// What a refusal is called in one line: without the words that all of them begin with.
+std::string reason_line(const json::Value& failure_report) {
+  constexpr std::string_view kPrefix = "Fixture/setup failed: ";
+  std::string_view text = failure_report.get_text("summary");
+  if (text.substr(0, kPrefix.size()) == kPrefix) text.remove_prefix(kPrefix.size());
+  // Of "Error invoking tool" and "Diagnostics:" the line with the error in it tells more.
+  std::string_view rest = text;
+  while (!rest.empty()) {
+    const std::string_view line = first_line(rest);
+    if (line.find("error: ") != std::string_view::npos) return cut(line.substr(line.find("error: ") + 7), 160);
+    rest.remove_prefix(std::min(rest.size(), line.size() + 1));
+  }
+  return cut(first_line(text), 160);
+}
+
+std::string refusal_lines(const std::vector<Op>& ops, const std::vector<std::string>& executors) {
+  // (executor's place, op type, reason) -> layers; a map, so that the order is that of its key
+  std::map<std::tuple<std::size_t, std::string, std::string>, std::uint64_t> refusals;
+  for (const Op& op : ops) {
+    for (const OpResult& result : op.results) {
+      if (result.status != "error") continue;
+      const auto place = std::find(executors.begin(), executors.end(), result.executor) - executors.begin();
+      ++refusals[{static_cast<std::size_t>(place), op_type_of(op.id), reason_line(result.failure_report)}];
+    }
+  }
+  if (refusals.empty()) return "";
+  std::string out = "Refused:\n";
+  std::size_t shown = 0;
+  for (const auto& [key, layers] : refusals) {
+    if (shown == kRefusalsShown) {
+      out += "  ... and " + number(refusals.size() - shown) + " more\n";
+      break;
+    }
+    ++shown;
+    const auto& [place, op_type, reason] = key;
+    const std::string name = place < executors.size() ? upper(executors[place]) : "?";
+    out += "  " + op_type + " on " + name + " (" + number(layers) + " layer(s)): " + reason + "\n";
+  }
+  return out;
+}
+
+std::string evidence_line(const PlacementFacts& facts) {
+  if (facts.evidence.empty()) return "";
+  std::string out = "Evidence:";
+  for (const auto& [executor, word] : facts.evidence) {
+    out += (out.back() == ':' ? " " : ", ") + upper(executor) + " " + word;
+    const bool same = std::find(facts.same_engine.begin(), facts.same_engine.end(), executor) != facts.same_engine.end();
+    if (same) out += " (same engine as the reference)";
+  }
+  return out + "\n";
+}
+
+}  // namespace
+
+std::string placement_summary(const std::vector<Op>& ops, const std::vector<std::string>& executors,
+                              const PlacementFacts& facts) {
+  const std::unordered_map<std::string, std::int64_t> macs(facts.macs.begin(), facts.macs.end());
+  std::map<std::string, Share> shares;
+  Share none;
+  std::int64_t all_macs = 0;
+  for (const Op& op : ops) {
+    const auto found = macs.find(op.id);
+    const std::int64_t layer_macs = found == macs.end() ? 0 : found->second;
+    all_macs += layer_macs;
+    Share& share = op.recommended ? shares[*op.recommended] : none;
+    ++share.layers;
+    share.macs += layer_macs;
+    for (const OpResult& result : op.results) {
+      if (!op.recommended || result.executor != *op.recommended || !result.runtime_ms) continue;
+      share.ms += *result.runtime_ms;
+      ++share.timed;
+    }
+  }
+  std::string out = "--- Placement" + (facts.chip.empty() ? "" : " on " + facts.chip) + " ---\n";
+  for (const std::string& executor : executors) out += share_line(upper(executor), shares[executor], all_macs);
+  if (none.layers > 0) out += share_line("no executor", none, all_macs);
+  out += refusal_lines(ops, executors) + evidence_line(facts);
+  if (!facts.reference.empty()) out += "Reference: " + facts.reference + "\n";
+  if (!facts.tools.empty()) {
+    out += "Tools:";
+    for (const auto& [name, version] : facts.tools) out += (out.back() == ':' ? " " : ", ") + name + " " + version;
+    out += "\n";
+  }
+  out += "Results: " + number(facts.fresh) + " fresh, " + number(facts.stored) + " from the store";
+  if (facts.unsettled > 0) out += ", " + number(facts.unsettled) + " unsettled";
+  return out + "\n";
+}
+
+}  // namespace layerfarm::coordinator::report
