@@ -1,0 +1,264 @@
+#include "worker/onnx/analyze.h"
+
+#include <onnx/common/version.h>
+#include <tbb/concurrent_hash_map.h>
+#include <tbb/parallel_for.h>
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+#include "worker/onnx/canonical.h"
+#include "worker/onnx/data_files.h"
+#include "worker/onnx/fold.h"
+#include "worker/onnx/load.h"
+#include "worker/onnx/macs.h"
+#include "worker/onnx/ranges.h"
+#include "worker/onnx/shapes.h"
+#include "worker/onnx/wide.h"
+
+namespace layerfarm::worker::onnx {
+namespace {
+
+using base::fail;
+using base::Result;
+using domain::DType;
+using domain::Layer;
+
+/// Stores each constant once, however many layers and threads ask for it.
+class DataStore {
+ public:
+  explicit DataStore(const base::BlobFolder& blobs) : blobs_(blobs) {}
+
+  Result<domain::DataFile> file_of(const Constant& value) {
+    Files::accessor entry;
+    // Constants of one model stay where they are in memory, so the place of the bytes names them.
+    if (files_.insert(entry, {value.bytes.data(), value.size()})) entry->second = store_data(value, blobs_);
+    return entry->second;
+  }
+
+ private:
+  using Key = std::pair<const char*, std::uint64_t>;
+  struct Compare {
+    [[nodiscard]] std::size_t hash(const Key& key) const { return std::hash<const char*>{}(key.first) ^ key.second; }
+    [[nodiscard]] bool equal(const Key& a, const Key& b) const { return a == b; }
+  };
+  using Files = tbb::concurrent_hash_map<Key, Result<domain::DataFile>, Compare>;
+  const base::BlobFolder& blobs_;
+  Files files_;
+};
+
+/// Operators whose results have a shape that depends on the values that are fed; a shape seen in one run says nothing about the next.
+bool shape_depends_on_values(const pb::NodeProto& node) {
+  static const std::set<std::string> names = {"NonZero", "Compress", "Unique", "NonMaxSuppression", "If", "Loop", "Scan", "StringSplit", "Optional"};
+  return !in_default_domain(node) || names.contains(node.op_type());
+}
+
+/// Why a value cannot be fed or compared; empty when it can.
+std::string value_problem(const std::string& what, const std::string& name, const ValueTypes& types) {
+  const auto found = types.find(name);
+  const std::string value = what + " '" + name + "'";
+  if (found == types.end() || (found->second.other.empty() && found->second.dtype == DType::Undefined)) return "the type of " + value + " is unknown";
+  const ValueType& type = found->second;
+  if (!type.other.empty()) return value + " is a " + type.other + "; only tensors can be fed and compared";
+  if (!domain::is_floating(type.dtype) && !domain::is_integer(type.dtype) && type.dtype != DType::Bool) {
+    return value + " has the element type " + type_text(type.dtype) + ", which cannot be fed and compared";
+  }
+  if (!type.fixed()) return "the shape of " + value + " is unknown";
+  if (const auto bytes = raw_bytes(type.dtype, *type.dims); !bytes || *bytes > kMaxTensorBytes) return value + " has a shape of more than 2 GiB";
+  return {};
+}
+
+std::string layer_problem(const CanonicalLayer& canonical, const ValueTypes& types) {
+  if (canonical.outputs.empty()) return "it has no output";
+  for (const std::string& name : canonical.inputs) {
+    if (std::string problem = value_problem("input", name, types); !problem.empty()) return problem;
+  }
+  for (const std::string& name : canonical.outputs) {
+    if (std::string problem = value_problem("output", name, types); !problem.empty()) return problem;
+  }
+  return {};
+}
+
+/// Ids as the spec has them; where two would be equal, the later one gets a number that makes it unlike all others.
+std::vector<std::string> layer_ids(const std::vector<const pb::NodeProto*>& nodes) {
+  std::vector<std::string> ids;
+  std::set<std::string> taken;
+  for (const pb::NodeProto* node : nodes) {
+    const auto output = std::find_if(node->output().begin(), node->output().end(), [](const std::string& name) { return !name.empty(); });
+    ids.push_back(node->op_type() + "_" + (output == node->output().end() ? node->name() : *output));
+    taken.insert(ids.back());
+  }
+  std::set<std::string> seen;
+  for (std::string& id : ids) {
+    const std::string natural = id;
+    for (int n = 2; !seen.insert(id).second; ++n) {
+      id = natural + "_" + std::to_string(n);
+      if (taken.contains(id)) continue;
+      taken.insert(id);
+    }
+  }
+  return ids;
+}
+
+/// All that the layers of one model share.
+struct Model {
+  const LoadedModel& loaded;
+  const Shapes& shapes;
+  const Constants& constants;
+  const Ranges& ranges;
+  const base::BlobFolder& blobs;
+  DataStore& data;
+};
+
+void hash_constant(base::Hasher& hasher, const Constant& value, const base::Digest* content) {
+  hasher.add(static_cast<std::int64_t>(value.type.dtype)).add(static_cast<std::int64_t>(value.type.dims.size()));
+  for (const std::int64_t dim : value.type.dims) hasher.add(dim);
+  if (content != nullptr) hasher.add(*content);
+}
+
+const Constant& constant_in(const Constant* value) { return *value; }
+const Constant& constant_in(const Constant& value) { return value; }
+
+/// A module with its constants in place, stored; and the digest of each constant.
+struct Stored {
+  domain::LayerModule module;
+  std::vector<base::Digest> contents;
+};
+
+template <typename Value>
+Result<Stored> store_module(pb::ModelProto module, const std::vector<std::pair<std::string, Value>>& constants, const base::BlobFolder& blobs, DataStore* data) {
+  Stored out;
+  for (const auto& [name, item] : constants) {
+    const Constant& value = constant_in(item);
+    pb::TensorProto& tensor = *module.mutable_graph()->add_initializer();
+    tensor.set_name(name);
+    if (!goes_to_file(value)) {
+      write_constant(value, tensor);
+      out.contents.push_back(content_digest(value));
+      continue;
+    }
+    auto file = data != nullptr ? data->file_of(value) : store_data(value, blobs);
+    if (!file) return fail(file.error());
+    refer_to_data(value, *file, tensor);
+    out.contents.push_back(file->blob);
+    const auto same = [&](const domain::DataFile& other) { return other.name == file->name; };
+    if (std::none_of(out.module.data.begin(), out.module.data.end(), same)) out.module.data.push_back(*file);
+  }
+  auto blob = blobs.put(serialize(module));
+  if (!blob) return fail(std::move(blob.error()));
+  out.module.blob = *blob;
+  return out;
+}
+
+void sign(const CanonicalLayer& canonical, const std::vector<base::Digest>& contents, Layer& layer) {
+  const base::Bytes skeleton = serialize(canonical.module);
+  base::Hasher exact("layerfarm.signature.1");
+  base::Hasher loose("layerfarm.signature.loose.1");
+  exact.add(skeleton);
+  loose.add(skeleton);
+  for (std::size_t i = 0; i < canonical.constants.size(); ++i) {
+    const Constant& value = *canonical.constants[i].second;
+    hash_constant(exact, value, &contents[i]);
+    hash_constant(loose, value, domain::is_floating(value.type.dtype) ? nullptr : &contents[i]);
+  }
+  layer.signature = exact.finish();
+  layer.loose_signature = loose.finish();
+}
+
+Result<Layer> make_layer(const pb::NodeProto& node, std::string id, std::size_t index, const Model& model) {
+  Layer layer;
+  layer.id = std::move(id);
+  layer.op_type = node.op_type();
+  layer.node_name = node.name();
+  layer.orig_index = static_cast<std::uint32_t>(index);
+
+  ValueTypes types;
+  for (const std::string& name : used_names(node)) {
+    if (const auto found = model.shapes.types.find(name); found != model.shapes.types.end()) types.insert(*found);
+  }
+  for (const std::string& name : node.output()) {
+    if (const auto found = model.shapes.types.find(name); found != model.shapes.types.end()) types.insert(*found);
+  }
+  ValueTypes written = types;
+  if (shape_depends_on_values(node)) {
+    for (const std::string& name : node.output()) {
+      if (const auto found = written.find(name); found != written.end() && model.shapes.seen_in_run.contains(name)) {
+        std::fill(found->second.dims->begin(), found->second.dims->end(), -1);
+      }
+    }
+  }
+  const CanonicalLayer canonical = canonical_layer(node, model.loaded.proto, written, model.constants);
+  auto stored = store_module(canonical.module, canonical.constants, model.blobs, &model.data);
+  if (!stored) return fail(std::move(stored.error()));
+  layer.module = std::move(stored->module);
+  sign(canonical, stored->contents, layer);
+  if (const auto wide = wide_layer(canonical)) {
+    auto wide_stored = store_module(wide->module, wide->constants, model.blobs, nullptr);
+    if (!wide_stored) return fail(std::move(wide_stored.error()));
+    layer.wide_module = std::move(wide_stored->module);
+  }
+
+  layer.problem = layer_problem(canonical, types);
+  layer.input_names = canonical.inputs;
+  layer.output_names = canonical.outputs;
+  for (const std::string& name : canonical.inputs) layer.inputs.push_back(model.ranges.of_input(node, name));
+  for (const std::string& name : canonical.outputs) {
+    const auto type = types.find(name);
+    layer.outputs.push_back(type != types.end() && type->second.fixed() ? type->second.tensor() : domain::TensorType{});
+  }
+  layer.draw_order.resize(layer.inputs.size());
+  std::iota(layer.draw_order.begin(), layer.draw_order.end(), 0U);
+  std::sort(layer.draw_order.begin(), layer.draw_order.end(),
+            [&](std::uint32_t a, std::uint32_t b) { return layer.input_names[a] < layer.input_names[b]; });
+  const Macs macs = count_macs(node, types);
+  layer.mac_count = macs.count;
+  layer.mac_breakdown = macs.breakdown;
+  return layer;
+}
+
+}  // namespace
+
+std::string onnx_version() { return pb::LAST_RELEASE_VERSION; }
+
+Result<AnalyzeAnswer> analyze(const AnalyzeOptions& options) {
+  auto loaded = load_model(options.request.model_path);
+  if (!loaded) return fail(std::move(loaded.error()));
+  Shapes shapes = infer_shapes(*loaded, options.request.dims);
+  AnalyzeAnswer out;
+  if (options.shapes_answer) {
+    add_seen_shapes(*options.shapes_answer, shapes, loaded->notes);
+  } else if (!shapes.unknown.empty() && options.shapes_folder) {
+    auto request = shapes_request(*loaded, shapes, *options.shapes_folder, options.blobs);
+    if (request) {
+      out.shapes_request = std::move(*request);
+      return out;
+    }
+    if (request.error().code != base::ErrorCode::Unavailable) return fail(std::move(request.error()));
+    loaded->notes.push_back(request.error().message);
+  }
+  auto constants = Constants::find_all(*loaded, shapes.types);
+  if (!constants) return fail(std::move(constants.error()));
+
+  std::vector<const pb::NodeProto*> nodes;
+  for (const pb::NodeProto& node : loaded->proto.graph().node()) {
+    if (!is_constant_node(node)) nodes.push_back(&node);
+  }
+  const std::vector<std::string> ids = layer_ids(nodes);
+  const Ranges ranges(*loaded, shapes.types, &*constants);
+  DataStore data(options.blobs);
+  const Model model{*loaded, shapes, *constants, ranges, options.blobs, data};
+  std::vector<Result<Layer>> layers(nodes.size());
+  tbb::parallel_for(std::size_t{0}, nodes.size(), [&](std::size_t i) { layers[i] = make_layer(*nodes[i], ids[i], i, model); });
+
+  out.analysis.model_digest = loaded->digest;
+  out.analysis.files = loaded->files;
+  out.analysis.notes = loaded->notes;
+  for (Result<Layer>& layer : layers) {
+    if (!layer) return fail(std::move(layer.error()));
+    out.analysis.layers.push_back(std::move(*layer));
+  }
+  return out;
+}
+
+}  // namespace layerfarm::worker::onnx
