@@ -253,30 +253,26 @@ class Compilation {
   /// Refused layers of an old opset are written in a newer form and tried once more. What does not compile then either keeps what was said first.
   void raise_refused(std::uint32_t batch) {
     std::vector<Item> group;
-    std::vector<Outcome> first;
     for (std::size_t i = 0; i < jobs_.size(); ++i) {
       if (outcomes_[i].ending != Ending::Refused || opsets_[i] == 0 || opsets_[i] >= kRaisedOpset) continue;
       Item item{.index = i, .module = context_.scratch / ("layer_" + std::to_string(i)) / "raised.onnx", .function = "layer_" + std::to_string(i)};
       if (raise(item)) group.push_back(std::move(item));
     }
     const std::vector<Outcome> before = outcomes_;
-    const std::vector<Item> tried = group;
     for (std::size_t from = 0; from < group.size(); from += batch) {
       const auto to = std::min<std::size_t>(from + batch, group.size());
       compile_group({group.begin() + static_cast<std::ptrdiff_t>(from), group.begin() + static_cast<std::ptrdiff_t>(to)}, /*raised=*/true);
     }
-    for (const Item& item : tried) {
+    for (const Item& item : group) {
       if (outcomes_[item.index].ending == Ending::Refused) outcomes_[item.index] = before[item.index];
     }
   }
 
   bool raise(const Item& item) {
-    const fs::path program = own_program("layerfarm-onnx");
-    std::error_code error;
-    if (!fs::exists(program, error)) return false;
+    const fs::path original = item.module.parent_path() / ("layer." + jobs_[item.index].layer->module.format);
     process::Command command;
-    command.argv = {program.string(), "raise",  "--model", (item.module.parent_path() / "layer.onnx").string(), "--opset", std::to_string(kRaisedOpset),
-                    "--out",          item.module.string()};
+    command.argv = {own_program("layerfarm-onnx").string(), "raise", "--model", original.string(), "--opset", std::to_string(kRaisedOpset), "--out",
+                    item.module.string()};
     command.folder = context_.scratch;
     command.cores = context_.cores;
     command.bounds = compile_bounds(context_.limits);

@@ -1,0 +1,85 @@
+#include "worker/toolchain/file_digests.h"
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "shared/base/files.h"
+
+using namespace layerfarm;
+using worker::toolchain::FileDigests;
+namespace fs = std::filesystem;
+
+namespace {
+
+void write(const fs::path& path, const std::string& text) { std::ofstream(path, std::ios::trunc) << text; }
+
+struct Place {
+  base::ScratchFolder folder = *base::ScratchFolder::make(fs::temp_directory_path(), "digests");
+  fs::path memory = folder.path() / "cache" / "memory";
+  fs::path file = folder.path() / "tool";
+};
+
+/// Sets size and time of change back to what they were: the file then looks unchanged.
+void set_time(const fs::path& path, const struct stat& as) {
+  const timespec times[2] = {as.st_atim, as.st_mtim};
+  REQUIRE(::utimensat(AT_FDCWD, path.c_str(), times, 0) == 0);
+}
+
+}  // namespace
+
+TEST_CASE("a file's digest is remembered by path, size and time across objects") {
+  Place place;
+  write(place.file, "one");
+  base::Digest first;
+  {
+    FileDigests digests(place.memory);
+    first = digests.of(place.file).value();
+    CHECK(first == base::digest_of("one"));
+  }
+  struct stat before {};
+  REQUIRE(::stat(place.file.c_str(), &before) == 0);
+  write(place.file, "two");  // the same size ...
+  set_time(place.file, before);  // ... and time: what is remembered is believed
+  FileDigests digests(place.memory);
+  CHECK(digests.of(place.file).value() == first);
+}
+
+TEST_CASE("a changed file is read again") {
+  Place place;
+  write(place.file, "one");
+  FileDigests digests(place.memory);
+  const auto first = digests.of(place.file).value();
+  write(place.file, "other");
+  CHECK(digests.of(place.file).value() == base::digest_of("other"));
+  CHECK(digests.of(place.file).value() != first);
+}
+
+TEST_CASE("a missing file is an error, and changes the digest over several") {
+  Place place;
+  write(place.file, "one");
+  FileDigests digests(place.memory);
+  CHECK_FALSE(digests.of(place.folder.path() / "absent").has_value());
+  const auto with = digests.of_all({place.file});
+  CHECK(with == digests.of_all({place.file}));
+  CHECK(with != digests.of_all({place.file, place.folder.path() / "absent"}));
+  CHECK(with != digests.of_all({}));
+}
+
+TEST_CASE("a damaged memory costs time only") {
+  Place place;
+  fs::create_directories(place.memory.parent_path());
+  write(place.file, "one");
+  for (const std::string text : {"", "other head\n", "layerfarm tool digests 1\nshort\nzz 1 2 /x\n\n"}) {
+    write(place.memory, text);
+    FileDigests digests(place.memory);
+    CHECK(digests.of(place.file).value() == base::digest_of("one"));
+  }
+}
+
+TEST_CASE("the memory is in the cache folder") {
+  CHECK(FileDigests::default_memory().is_absolute());
+}
