@@ -144,6 +144,48 @@ base::Result<void> fill_integers(Pcg64& generator, const InputSpec& spec, std::s
   return {};
 }
 
+/// The given values instead of drawn ones, converted as a cast would.
+base::Result<void> fill_given(const InputSpec& spec, std::size_t count, base::Bytes& out) {
+  if (spec.values.size() != count) {
+    return fail(ErrorCode::InvalidInput, std::to_string(spec.values.size()) + " values are given for a tensor of " + std::to_string(count));
+  }
+  std::size_t next = 0;
+  const auto as = [&]<typename Value>(Value) -> base::Result<void> {
+    constexpr double kBeyond = static_cast<double>(std::numeric_limits<Value>::max() / 2 + 1) * 2;
+    for (const double value : spec.values) {
+      if (!(value >= static_cast<double>(std::numeric_limits<Value>::min()) && value < kBeyond)) {
+        return fail(ErrorCode::InvalidInput, "a given value does not fit " + dtype_name(spec.type.dtype));
+      }
+    }
+    fill<Value>(out, count, [&] { return static_cast<Value>(spec.values[next++]); });
+    return {};
+  };
+  switch (spec.type.dtype) {
+    case DType::Float64: fill<double>(out, count, [&] { return spec.values[next++]; }); return {};
+    case DType::Float32: fill<float>(out, count, [&] { return static_cast<float>(spec.values[next++]); }); return {};
+    case DType::Float16: fill<std::uint16_t>(out, count, [&] { return double_to_half(spec.values[next++]); }); return {};
+    case DType::BFloat16:
+      fill<std::uint16_t>(out, count, [&] { return float_to_bfloat16(static_cast<float>(spec.values[next++])); });
+      return {};
+    case DType::Bool:
+      fill<std::uint8_t>(out, count, [&] { return static_cast<std::uint8_t>(spec.values[next++] != 0 ? 1 : 0); });
+      return {};
+    case DType::Int8: return as(std::int8_t{});
+    case DType::Int16: return as(std::int16_t{});
+    case DType::Int32: return as(std::int32_t{});
+    case DType::Int64: return as(std::int64_t{});
+    case DType::UInt8: return as(std::uint8_t{});
+    case DType::UInt16: return as(std::uint16_t{});
+    case DType::UInt32: return as(std::uint32_t{});
+    case DType::UInt64: return as(std::uint64_t{});
+    case DType::Undefined:
+    case DType::String:
+    case DType::Complex64:
+    case DType::Complex128: break;
+  }
+  return fail(ErrorCode::InvalidInput, "values of type " + dtype_name(spec.type.dtype) + " cannot be given");
+}
+
 base::Result<void> fill_tensor(Pcg64& generator, const InputSpec& spec, std::size_t count, base::Bytes& out) {
   const auto real = [&] { return spec.lo + (spec.hi - spec.lo) * generator.next_double(); };
   switch (spec.type.dtype) {
@@ -273,7 +315,8 @@ base::Result<std::vector<Tensor>> draw_inputs(const std::vector<InputSpec>& inpu
     // Nothing is drawn for a tensor without elements, whatever its range is.
     const auto count = static_cast<std::size_t>(spec.type.elements());
     if (count == 0 && dtype_size(spec.type.dtype) != 0) continue;
-    if (auto filled = fill_tensor(generator, spec, count, out[index].data); !filled) return context(std::move(filled).error());
+    auto filled = spec.values.empty() ? fill_tensor(generator, spec, count, out[index].data) : fill_given(spec, count, out[index].data);
+    if (!filled) return context(std::move(filled).error());
   }
   return out;
 }

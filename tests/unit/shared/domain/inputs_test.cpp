@@ -109,6 +109,33 @@ TEST_CASE("an empty tensor draws nothing and a scalar one value") {
   CHECK(values<double>(drawn[1]) == std::vector<double>{38.13598133585137});
 }
 
+TEST_CASE("given values are taken as they are and nothing is drawn for them") {
+  InputSpec shape = spec(DType::Int64, 2);
+  shape.values = {-1, 12};
+  InputSpec ratio = spec(DType::Float32, 1);
+  ratio.values = {0.5};
+  const auto drawn = draw({shape, ratio, spec(DType::Float64, 1)});
+  CHECK(values<std::int64_t>(drawn[0]) == std::vector<std::int64_t>{-1, 12});
+  CHECK(values<float>(drawn[1]) == std::vector<float>{0.5F});
+  CHECK(values<double>(drawn[2]) == std::vector<double>{38.13598133585137});
+  for (const DType type : {DType::Bool, DType::Int8, DType::Int16, DType::Int32, DType::UInt8, DType::UInt16, DType::UInt32, DType::UInt64,
+                           DType::Float64, DType::Float16, DType::BFloat16}) {
+    InputSpec one = spec(type, 1);
+    one.values = {1};
+    CHECK(draw({one}).at(0).data.size() == dtype_size(type));
+  }
+  const auto refused = [](InputSpec bad, std::vector<double> given) {
+    bad.values = std::move(given);
+    const auto result = draw_inputs({bad}, {0}, kInputSeed);
+    REQUIRE(!result.has_value());
+    return result.error().text();
+  };
+  CHECK(refused(spec(DType::Int64, 2), {1}).find("1 values are given for a tensor of 2") != std::string::npos);
+  CHECK(refused(spec(DType::UInt8, 1), {256}).find("does not fit uint8") != std::string::npos);
+  CHECK(refused(spec(DType::Int64, 1), {0x1p63}).find("does not fit int64") != std::string::npos);
+  CHECK(refused(spec(DType::String, 1), {1}).find("cannot be given") != std::string::npos);
+}
+
 TEST_CASE("bounded draws stay below any span") {
   Pcg64 generator(7);
   for (const std::uint64_t span : {std::uint64_t{2}, std::uint64_t{3}, (std::uint64_t{1} << 32), (std::uint64_t{1} << 32) + 1,
