@@ -1,4 +1,5 @@
-// Numbers as text for people and JSON: the shortest decimal form that reads back to the same double, written as Python's repr does.
+// Numbers as text for people and JSON: the shortest decimal form that reads back to the same
+// double, written as Python's repr does.
 #pragma once
 
 #include <string>

@@ -12,8 +12,9 @@
 namespace layerfarm::domain {
 namespace {
 
-// Elements are taken in blocks that stay in the first-level cache; each step below is one short loop over a block, so that the compiler
-// can vectorise it, and steps that a block's greatest difference makes pointless are left out.
+// Elements are taken in blocks that stay in the first-level cache; each step below is one short
+// loop over a block, so that the compiler can vectorise it, and steps that a block's greatest
+// difference makes pointless are left out.
 constexpr std::size_t kBlock = 2048;
 
 __extension__ using I128 = __int128;
@@ -29,27 +30,55 @@ Stored stored_at(base::BytesView bytes, std::size_t index) {
 template <typename Work>
 void load(DType type, base::BytesView bytes, std::size_t start, std::size_t count, Work* out) {
   const auto each = [&]<typename Stored>(Stored, const auto& convert) {
-    for (std::size_t i = 0; i < count; ++i) out[i] = static_cast<Work>(convert(stored_at<Stored>(bytes, start + i)));
+    for (std::size_t i = 0; i < count; ++i)
+      out[i] = static_cast<Work>(convert(stored_at<Stored>(bytes, start + i)));
   };
   const auto same = [](auto value) { return value; };
   switch (type) {
-    case DType::Float32: each(float{}, same); break;
-    case DType::Float64: each(double{}, same); break;
-    case DType::Float16: each(std::uint16_t{}, half_to_float); break;
-    case DType::BFloat16: each(std::uint16_t{}, bfloat16_to_float); break;
-    case DType::UInt8: each(std::uint8_t{}, same); break;
-    case DType::Int8: each(std::int8_t{}, same); break;
-    case DType::UInt16: each(std::uint16_t{}, same); break;
-    case DType::Int16: each(std::int16_t{}, same); break;
-    case DType::UInt32: each(std::uint32_t{}, same); break;
-    case DType::Int32: each(std::int32_t{}, same); break;
-    case DType::UInt64: each(std::uint64_t{}, same); break;
-    case DType::Int64: each(std::int64_t{}, same); break;
-    case DType::Bool: each(std::uint8_t{}, [](std::uint8_t value) { return value != 0 ? 1 : 0; }); break;
+    case DType::Float32:
+      each(float{}, same);
+      break;
+    case DType::Float64:
+      each(double{}, same);
+      break;
+    case DType::Float16:
+      each(std::uint16_t{}, half_to_float);
+      break;
+    case DType::BFloat16:
+      each(std::uint16_t{}, bfloat16_to_float);
+      break;
+    case DType::UInt8:
+      each(std::uint8_t{}, same);
+      break;
+    case DType::Int8:
+      each(std::int8_t{}, same);
+      break;
+    case DType::UInt16:
+      each(std::uint16_t{}, same);
+      break;
+    case DType::Int16:
+      each(std::int16_t{}, same);
+      break;
+    case DType::UInt32:
+      each(std::uint32_t{}, same);
+      break;
+    case DType::Int32:
+      each(std::int32_t{}, same);
+      break;
+    case DType::UInt64:
+      each(std::uint64_t{}, same);
+      break;
+    case DType::Int64:
+      each(std::int64_t{}, same);
+      break;
+    case DType::Bool:
+      each(std::uint8_t{}, [](std::uint8_t value) { return value != 0 ? 1 : 0; });
+      break;
     case DType::Undefined:
     case DType::String:
     case DType::Complex64:
-    case DType::Complex128: break;
+    case DType::Complex128:
+      break;
   }
 }
 
@@ -83,18 +112,25 @@ template <typename T>
 class FloatComparer {
  public:
   FloatComparer(const Pair& pair, Comparison& out)
-      : pair_(pair), out_(out), avg_tol_(static_cast<T>(out.counted_at.fp_avg_tol)), max_tol_(static_cast<T>(out.counted_at.fp_max_tol)) {
-    for (std::size_t i = 0; i < kRelativeEdges.size(); ++i) edges_[i] = static_cast<T>(kRelativeEdges[i]);
+      : pair_(pair),
+        out_(out),
+        avg_tol_(static_cast<T>(out.counted_at.fp_avg_tol)),
+        max_tol_(static_cast<T>(out.counted_at.fp_max_tol)) {
+    for (std::size_t i = 0; i < kRelativeEdges.size(); ++i)
+      edges_[i] = static_cast<T>(kRelativeEdges[i]);
   }
 
   void run() {
     find_greatest();
     out_.max_expected = static_cast<double>(max_expected_);
-    for (std::size_t i = 0; i < kAbsFractions.size(); ++i) thresholds_[i] = threshold(kAbsFractions[i]);
+    for (std::size_t i = 0; i < kAbsFractions.size(); ++i)
+      thresholds_[i] = threshold(kAbsFractions[i]);
     counting_threshold_ = threshold(out_.counted_at.fp_abs_tol_frac);
     // Squares beyond the range of double make a cosine of nothing: bring such outputs near 1 first.
-    if (scaled_by_ > 1e140 || (scaled_by_ > 0 && scaled_by_ < 1e-140)) dots_.scale = 1 / std::max(scaled_by_, 1e-300);
-    for (std::size_t start = 0; start < pair_.total; start += kBlock) block(start, std::min(kBlock, pair_.total - start));
+    if (scaled_by_ > 1e140 || (scaled_by_ > 0 && scaled_by_ < 1e-140))
+      dots_.scale = 1 / std::max(scaled_by_, 1e-300);
+    for (std::size_t start = 0; start < pair_.total; start += kBlock)
+      block(start, std::min(kBlock, pair_.total - start));
     finish();
   }
 
@@ -103,7 +139,8 @@ class FloatComparer {
     return static_cast<T>(fraction * static_cast<double>(max_expected_));
   }
 
-  /// One pass ahead: thresholds depend on max|expected|, and for doubles the scale of the squares on both.
+  /// One pass ahead: thresholds depend on max|expected|, and for doubles the scale of the squares
+  /// on both.
   void find_greatest() {
     for (std::size_t start = 0; start < pair_.total; start += kBlock) {
       const std::size_t count = std::min(kBlock, pair_.total - start);
@@ -126,12 +163,14 @@ class FloatComparer {
     return most;
   }
 
-  /// Loads a block; NaN and Inf are judged by place (and sign) and become equal zeros, so that no later step meets them.
+  /// Loads a block; NaN and Inf are judged by place (and sign) and become equal zeros, so that no
+  /// later step meets them.
   void load_pair(std::size_t start, std::size_t count) {
     load(pair_.expected_type, pair_.expected, start, count, expected_);
     load(pair_.actual_type, pair_.actual, start, count, actual_);
     T probe = 0;  // x - x is 0 for finite x and NaN for all else
-    for (std::size_t i = 0; i < count; ++i) probe += (expected_[i] - expected_[i]) + (actual_[i] - actual_[i]);
+    for (std::size_t i = 0; i < count; ++i)
+      probe += (expected_[i] - expected_[i]) + (actual_[i] - actual_[i]);
     if (probe == 0) return;
     for (std::size_t i = 0; i < count; ++i) {
       const T e = expected_[i];
@@ -192,14 +231,17 @@ class FloatComparer {
     }
   }
 
-  /// |e| + |o| left the range of T: such elements are computed in half scale, where nothing overflows.
+  /// |e| + |o| left the range of T: such elements are computed in half scale, where nothing
+  /// overflows.
   void recompute_wide(std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) {
       const T sum = std::abs(expected_[i]) + std::abs(actual_[i]) + static_cast<T>(1e-6);
       if (std::isfinite(sum)) continue;
       const T half_difference = std::abs(expected_[i] / 2 - actual_[i] / 2);
       relative_[i] = half_difference / (std::abs(expected_[i] / 2) + std::abs(actual_[i] / 2));
-      difference_[i] = half_difference > std::numeric_limits<T>::max() / 2 ? std::numeric_limits<T>::max() : half_difference * 2;
+      difference_[i] = half_difference > std::numeric_limits<T>::max() / 2
+                           ? std::numeric_limits<T>::max()
+                           : half_difference * 2;
       // The stored greatest difference is a double, which still holds what a float does not.
       out_.max_abs = std::max(out_.max_abs, finite(2 * static_cast<double>(half_difference)));
     }
@@ -228,7 +270,8 @@ class FloatComparer {
   void raise_above(std::size_t count, T most_relative, T threshold, T& greatest) const {
     if (most_relative <= greatest) return;
     T most = greatest;
-    for (std::size_t i = 0; i < count; ++i) most = std::max(most, difference_[i] > threshold ? relative_[i] : T{0});
+    for (std::size_t i = 0; i < count; ++i)
+      most = std::max(most, difference_[i] > threshold ? relative_[i] : T{0});
     greatest = most;
   }
 
@@ -247,7 +290,8 @@ class FloatComparer {
     out_.mean_rel = sum_relative_ / total;
     out_.cosine = dots_.cosine();
     out_.required_max_tol = static_cast<double>(required_);
-    for (std::size_t k = 0; k < above_.size(); ++k) out_.max_rel_above[k] = static_cast<double>(above_[k]);
+    for (std::size_t k = 0; k < above_.size(); ++k)
+      out_.max_rel_above[k] = static_cast<double>(above_[k]);
     std::uint64_t before = pair_.total;
     for (std::size_t k = 0; k < edges_.size(); ++k) {
       out_.rel_histogram[k] = before - above_edge_[k];
@@ -313,8 +357,10 @@ void compare_integers(const Pair& pair, Comparison& out) {
     for (std::size_t i = 0; i < count; ++i) {
       const Work e = expected[i];
       const Work o = actual[i];
-      // Unsigned wrap-around gives the exact distance, which can be larger than the signed type holds.
-      const Distance distance = e > o ? static_cast<Distance>(e) - static_cast<Distance>(o) : static_cast<Distance>(o) - static_cast<Distance>(e);
+      // Unsigned wrap-around gives the exact distance, which can be larger than the signed type
+      // holds.
+      const Distance distance = e > o ? static_cast<Distance>(e) - static_cast<Distance>(o)
+                                      : static_cast<Distance>(o) - static_cast<Distance>(e);
       beyond += distance > allowed ? 1U : 0U;
       if (distance > greatest || start + i == 0) {
         greatest = distance;
@@ -342,11 +388,14 @@ void compare_integers(const Pair& pair, Comparison& out) {
   if (expected_nonzero && !actual_nonzero) out.failure = "output is all zero";
 }
 
-bool comparable(DType type) { return dtype_size(type) != 0 && type != DType::Complex64 && type != DType::Complex128; }
+bool comparable(DType type) {
+  return dtype_size(type) != 0 && type != DType::Complex64 && type != DType::Complex128;
+}
 
 }  // namespace
 
-Comparison compare(const TensorType& expected_type, base::BytesView expected, const TensorType& actual_type, base::BytesView actual,
+Comparison compare(const TensorType& expected_type, base::BytesView expected,
+                   const TensorType& actual_type, base::BytesView actual,
                    const Tolerance& tolerance) {
   Comparison out;
   out.dtype = expected_type.dtype;
@@ -361,11 +410,15 @@ Comparison compare(const TensorType& expected_type, base::BytesView expected, co
   const std::uint64_t actual_count = actual.size() / dtype_size(actual_type.dtype);
   out.total = expected_count;
   if (expected_count != actual_count) {
-    out.failure = "size differs: " + std::to_string(expected_count) + " vs " + std::to_string(actual_count);
+    out.failure =
+        "size differs: " + std::to_string(expected_count) + " vs " + std::to_string(actual_count);
     return out;
   }
-  const Pair pair{expected_type.dtype, expected, actual_type.dtype, actual, static_cast<std::size_t>(expected_count)};
-  const auto either = [&](DType type) { return pair.expected_type == type || pair.actual_type == type; };
+  const Pair pair{expected_type.dtype, expected, actual_type.dtype, actual,
+                  static_cast<std::size_t>(expected_count)};
+  const auto either = [&](DType type) {
+    return pair.expected_type == type || pair.actual_type == type;
+  };
   const bool some_float = is_floating(pair.expected_type) || is_floating(pair.actual_type);
   const bool all_float = is_floating(pair.expected_type) && is_floating(pair.actual_type);
   if (all_float && !either(DType::Float64)) {

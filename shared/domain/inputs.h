@@ -13,11 +13,13 @@ namespace layerfarm::domain {
 /// One driven input of a layer.
 struct InputSpec {
   TensorType type;
-  /// Values are drawn from [lo, hi): integers as such, floats uniform. Set by the reader of the model: [-40,40), [0,80) for unsigned,
-  /// the table's range where the values reach an index or a shape.
+  /// Values are drawn from [lo, hi): integers as such, floats uniform. Set by the reader of the
+  /// model: [-40,40), [0,80) for unsigned, the table's range where the values reach an index or a
+  /// shape.
   double lo = -40;
   double hi = 40;
-  /// Not empty: these are the values (row major), nothing is drawn. For inputs that say a shape, axes or a count, where no range gives a valid layer.
+  /// Not empty: these are the values (row major), nothing is drawn. For inputs that say a shape,
+  /// axes or a count, where no range gives a valid layer.
   std::vector<double> values = {};
   friend bool operator==(const InputSpec&, const InputSpec&) = default;
 };
@@ -47,10 +49,11 @@ class Pcg64 {
   std::uint32_t high_half_ = 0;
 };
 
-/// Draws all inputs with one generator, in `draw_order` (indices into `inputs`); the result is in the order of `inputs`.
-/// InvalidInput for a type that has no rule (strings, float8 ...), naming the type.
-[[nodiscard]] base::Result<std::vector<Tensor>> draw_inputs(const std::vector<InputSpec>& inputs,
-                                                            const std::vector<std::uint32_t>& draw_order,
-                                                            std::uint64_t seed);
+/// Draws all inputs with one generator, in `draw_order` (indices into `inputs`); the result is in
+/// the order of `inputs`. InvalidInput for a type that has no rule (strings, float8 ...), naming
+/// the type.
+[[nodiscard]] base::Result<std::vector<Tensor>> draw_inputs(
+    const std::vector<InputSpec>& inputs, const std::vector<std::uint32_t>& draw_order,
+    std::uint64_t seed);
 
 }  // namespace layerfarm::domain

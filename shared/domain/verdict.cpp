@@ -9,7 +9,8 @@ namespace {
 
 /// a > b in the arithmetic that the comparison worked in: float32 but for float64.
 bool exceeds(DType type, double value, double bound) {
-  return type == DType::Float64 ? value > bound : static_cast<float>(value) > static_cast<float>(bound);
+  return type == DType::Float64 ? value > bound
+                                : static_cast<float>(value) > static_cast<float>(bound);
 }
 bool same(DType type, double a, double b) { return !exceeds(type, a, b) && !exceeds(type, b, a); }
 
@@ -18,7 +19,8 @@ struct Counts {
   std::uint64_t failed = 0;
 };
 
-/// Elements with rel > bound, where the stored numbers tell. Only elements beyond the abs fraction count.
+/// Elements with rel > bound, where the stored numbers tell. Only elements beyond the abs fraction
+/// count.
 std::optional<std::uint64_t> count_beyond(const Comparison& output, double bound, double fraction) {
   const Tolerance& at = output.counted_at;
   if (fraction == at.fp_abs_tol_frac) {
@@ -27,14 +29,16 @@ std::optional<std::uint64_t> count_beyond(const Comparison& output, double bound
     if (!exceeds(output.dtype, output.required_max_tol, bound)) return 0;
   }
   for (std::size_t i = 0; i < kAbsFractions.size(); ++i) {
-    if (fraction >= kAbsFractions[i] && !exceeds(output.dtype, output.max_rel_above[i], bound)) return 0;
+    if (fraction >= kAbsFractions[i] && !exceeds(output.dtype, output.max_rel_above[i], bound))
+      return 0;
   }
   if (fraction != 0) return std::nullopt;
   // Without a fraction the histogram holds the count for the tolerances that are edges of it.
   for (std::size_t k = 0; k < kRelativeEdges.size(); ++k) {
     if (!same(output.dtype, bound, kRelativeEdges[k])) continue;
     std::uint64_t beyond = 0;
-    for (std::size_t bin = k + 1; bin < output.rel_histogram.size(); ++bin) beyond += output.rel_histogram[bin];
+    for (std::size_t bin = k + 1; bin < output.rel_histogram.size(); ++bin)
+      beyond += output.rel_histogram[bin];
     return beyond;
   }
   return std::nullopt;
@@ -42,18 +46,25 @@ std::optional<std::uint64_t> count_beyond(const Comparison& output, double bound
 
 /// Whether some element fails, where the stored numbers tell.
 std::optional<bool> any_fails(const Comparison& output, const Tolerance& tolerance) {
-  const auto fails = [&](double greatest) { return exceeds(output.dtype, greatest, tolerance.fp_max_tol); };
-  if (tolerance.fp_abs_tol_frac == output.counted_at.fp_abs_tol_frac) return fails(output.required_max_tol);
+  const auto fails = [&](double greatest) {
+    return exceeds(output.dtype, greatest, tolerance.fp_max_tol);
+  };
+  if (tolerance.fp_abs_tol_frac == output.counted_at.fp_abs_tol_frac)
+    return fails(output.required_max_tol);
   for (std::size_t i = 0; i < kAbsFractions.size(); ++i) {
-    // A smaller fraction lets more elements count, so its greatest is an upper bound; a larger one gives a lower bound.
-    if (tolerance.fp_abs_tol_frac >= kAbsFractions[i] && !fails(output.max_rel_above[i])) return false;
-    if (tolerance.fp_abs_tol_frac <= kAbsFractions[i] && fails(output.max_rel_above[i])) return true;
+    // A smaller fraction lets more elements count, so its greatest is an upper bound; a larger one
+    // gives a lower bound.
+    if (tolerance.fp_abs_tol_frac >= kAbsFractions[i] && !fails(output.max_rel_above[i]))
+      return false;
+    if (tolerance.fp_abs_tol_frac <= kAbsFractions[i] && fails(output.max_rel_above[i]))
+      return true;
   }
   return std::nullopt;
 }
 
 bool was_compared(const Comparison& output) {
-  return !output.failure.starts_with("size differs") && !output.failure.ends_with("cannot be compared");
+  return !output.failure.starts_with("size differs") &&
+         !output.failure.ends_with("cannot be compared");
 }
 
 void add_reason(std::string& reason, const std::string& more) {
@@ -65,9 +76,12 @@ void add_reason(std::string& reason, const std::string& more) {
 
 std::string_view status_name(Status status) {
   switch (status) {
-    case Status::Success: return "success";
-    case Status::Difference: return "difference";
-    case Status::Error: return "error";
+    case Status::Success:
+      return "success";
+    case Status::Difference:
+      return "difference";
+    case Status::Error:
+      return "error";
   }
   return "unknown";
 }
@@ -79,12 +93,14 @@ std::optional<Status> status_from_name(std::string_view name) {
   return std::nullopt;
 }
 
-std::optional<Judgement> judge(const std::vector<Comparison>& outputs, std::size_t expected_outputs, const Tolerance& tolerance) {
+std::optional<Judgement> judge(const std::vector<Comparison>& outputs, std::size_t expected_outputs,
+                               const Tolerance& tolerance) {
   Judgement out;
   bool failed = false;
   if (outputs.size() != expected_outputs) {
     failed = true;
-    add_reason(out.reason, "number of outputs differ: " + std::to_string(expected_outputs) + " vs " + std::to_string(outputs.size()));
+    add_reason(out.reason, "number of outputs differ: " + std::to_string(expected_outputs) +
+                               " vs " + std::to_string(outputs.size()));
   }
   for (const Comparison& output : outputs) {
     out.total += output.total;
@@ -106,7 +122,8 @@ std::optional<Judgement> judge(const std::vector<Comparison>& outputs, std::size
       const auto beyond = count_beyond(output, tolerance.fp_max_tol, tolerance.fp_abs_tol_frac);
       if (diffs && beyond) counts = Counts{*diffs, *beyond};
     } else {
-      what = output.dtype == DType::Bool ? " boolean differences" : " exceed int_tol " + std::to_string(kIntegerTolerance);
+      what = output.dtype == DType::Bool ? " boolean differences"
+                                         : " exceed int_tol " + std::to_string(kIntegerTolerance);
       failed = failed || output.num_failed > 0;
       counts = Counts{output.num_diffs, output.num_failed};
     }
@@ -115,7 +132,9 @@ std::optional<Judgement> judge(const std::vector<Comparison>& outputs, std::size
       continue;
     }
     out.num_diffs += counts->diffs;
-    if (counts->failed > 0) add_reason(out.reason, std::to_string(counts->failed) + "/" + std::to_string(output.total) + what);
+    if (counts->failed > 0)
+      add_reason(out.reason,
+                 std::to_string(counts->failed) + "/" + std::to_string(output.total) + what);
   }
   out.status = failed ? Status::Difference : Status::Success;
   // A difference is shown with its counts, so without them the outputs have to be compared again.

@@ -27,17 +27,20 @@ base::Bytes bytes(const std::vector<T>& values) {
 }
 
 template <typename T>
-Comparison compared(DType type, const std::vector<T>& expected, const std::vector<T>& actual, const Tolerance& tolerance = {}) {
+Comparison compared(DType type, const std::vector<T>& expected, const std::vector<T>& actual,
+                    const Tolerance& tolerance = {}) {
   return compare({type, {static_cast<std::int64_t>(expected.size())}}, bytes(expected),
                  {type, {static_cast<std::int64_t>(actual.size())}}, bytes(actual), tolerance);
 }
-Comparison floats(const std::vector<float>& expected, const std::vector<float>& actual, const Tolerance& tolerance = {}) {
+Comparison floats(const std::vector<float>& expected, const std::vector<float>& actual,
+                  const Tolerance& tolerance = {}) {
   return compared(DType::Float32, expected, actual, tolerance);
 }
 
 /// The same numbers the slow way: one element after the other, in the words of the spec.
 template <typename T>
-Comparison slow(DType type, const std::vector<T>& expected, const std::vector<T>& actual, const Tolerance& tolerance) {
+Comparison slow(DType type, const std::vector<T>& expected, const std::vector<T>& actual,
+                const Tolerance& tolerance) {
   Comparison out;
   out.dtype = type;
   out.counted_at = tolerance;
@@ -53,8 +56,10 @@ Comparison slow(DType type, const std::vector<T>& expected, const std::vector<T>
     if (e[i] != 0) expected_zero = false;
     if (o[i] != 0) actual_zero = false;
     if (std::isfinite(e[i])) max_expected = std::max(max_expected, std::abs(e[i]));
-    if (std::isnan(e[i]) != std::isnan(o[i])) nan_differs = true;
-    else if (std::isinf(e[i]) || std::isinf(o[i])) inf_differs = inf_differs || e[i] != o[i];
+    if (std::isnan(e[i]) != std::isnan(o[i]))
+      nan_differs = true;
+    else if (std::isinf(e[i]) || std::isinf(o[i]))
+      inf_differs = inf_differs || e[i] != o[i];
     if (!std::isfinite(e[i]) || !std::isfinite(o[i])) e[i] = o[i] = 0;
   }
   out.max_expected = static_cast<double>(max_expected);
@@ -96,10 +101,15 @@ Comparison slow(DType type, const std::vector<T>& expected, const std::vector<T>
   }
   out.mean_abs = sum / static_cast<double>(std::max<std::size_t>(e.size(), 1));
   out.mean_rel = sum_relative / static_cast<double>(std::max<std::size_t>(e.size(), 1));
-  out.cosine = ee == 0 && oo == 0 ? 1 : ee == 0 || oo == 0 ? 0 : eo / (std::sqrt(ee) * std::sqrt(oo));
-  if (nan_differs) out.failure = "NaN positions differ";
-  else if (inf_differs) out.failure = "Inf positions differ";
-  else if (!expected_zero && actual_zero) out.failure = "output is all zero";
+  out.cosine = ee == 0 && oo == 0   ? 1
+               : ee == 0 || oo == 0 ? 0
+                                    : eo / (std::sqrt(ee) * std::sqrt(oo));
+  if (nan_differs)
+    out.failure = "NaN positions differ";
+  else if (inf_differs)
+    out.failure = "Inf positions differ";
+  else if (!expected_zero && actual_zero)
+    out.failure = "output is all zero";
   return out;
 }
 
@@ -146,7 +156,8 @@ TEST_CASE("the blockwise comparison gives the numbers of the slow one on random 
     for (std::size_t i = 0; i < count; ++i) {
       const double base_value = value(random) * scale * (pick(10) == 0 ? 1e-4 : 1.0);
       e.push_back(static_cast<float>(base_value));
-      o.push_back(pick(2) == 0 ? e.back() : static_cast<float>(base_value + value(random) * noise * scale));
+      o.push_back(pick(2) == 0 ? e.back()
+                               : static_cast<float>(base_value + value(random) * noise * scale));
       if (specials > 0 && value(random) < specials * 2 - 1) {
         const float special[] = {kNan, kInf, -kInf, 0.0F};
         e.back() = special[pick(4)];
@@ -160,7 +171,8 @@ TEST_CASE("the blockwise comparison gives the numbers of the slow one on random 
 
     const std::vector<double> e64(e.begin(), e.end());
     const std::vector<double> o64(o.begin(), o.end());
-    check_equal(compared(DType::Float64, e64, o64, tolerance), slow(DType::Float64, e64, o64, tolerance));
+    check_equal(compared(DType::Float64, e64, o64, tolerance),
+                slow(DType::Float64, e64, o64, tolerance));
 
     std::vector<std::uint16_t> e16;
     std::vector<std::uint16_t> o16;
@@ -174,7 +186,8 @@ TEST_CASE("the blockwise comparison gives the numbers of the slow one on random 
       o16_as_float.push_back(brain ? bfloat16_to_float(o16[i]) : half_to_float(o16[i]));
     }
     const DType type = brain ? DType::BFloat16 : DType::Float16;
-    check_equal(compared(type, e16, o16, tolerance), slow(type, e16_as_float, o16_as_float, tolerance));
+    check_equal(compared(type, e16, o16, tolerance),
+                slow(type, e16_as_float, o16_as_float, tolerance));
   }
 }
 
@@ -183,7 +196,8 @@ TEST_CASE("element counts must agree, shapes need not") {
   CHECK(differs.failure == "size differs: 3 vs 2");
   CHECK(differs.total == 3);
   const std::vector<float> six = {1, 2, 3, 4, 5, 6};
-  CHECK(compare({DType::Float32, {2, 3}}, bytes(six), {DType::Float32, {6}}, bytes(six), {}).failure.empty());
+  CHECK(compare({DType::Float32, {2, 3}}, bytes(six), {DType::Float32, {6}}, bytes(six), {})
+            .failure.empty());
   CHECK(floats({}, {}).failure.empty());
 }
 
@@ -233,7 +247,8 @@ TEST_CASE("differences below a fraction of the greatest expected value do not co
   CHECK(with.required_max_tol == 0);
   CHECK(with.max_rel > 0.3);
   CHECK(with.max_rel_above[0] == with.max_rel);
-  CHECK(with.max_rel_above[1] == 0);  // 1e-5 x 100 is the difference itself, and only what exceeds it counts
+  CHECK(with.max_rel_above[1] ==
+        0);  // 1e-5 x 100 is the difference itself, and only what exceeds it counts
 }
 
 TEST_CASE("sums beyond the range of float are not lost") {
@@ -250,8 +265,10 @@ TEST_CASE("sums beyond the range of float are not lost") {
 }
 
 TEST_CASE("a cosine of very large or very small numbers is still one") {
-  CHECK(compared<double>(DType::Float64, {1e200, 2e200}, {1e200, 2e200}).cosine == doctest::Approx(1));
-  CHECK(compared<double>(DType::Float64, {1e-200, 2e-200}, {1e-200, 2e-200}).cosine == doctest::Approx(1));
+  CHECK(compared<double>(DType::Float64, {1e200, 2e200}, {1e200, 2e200}).cosine ==
+        doctest::Approx(1));
+  CHECK(compared<double>(DType::Float64, {1e-200, 2e-200}, {1e-200, 2e-200}).cosine ==
+        doctest::Approx(1));
   CHECK(floats({1, 0}, {0, 1}).cosine == doctest::Approx(0));
   CHECK(floats({0, 0}, {0, 0}).cosine == 1);
   CHECK(floats({0, 0}, {0, 1}).cosine == 0);
@@ -283,21 +300,29 @@ TEST_CASE("any difference of a bool fails, and every non-zero byte is true") {
   CHECK(compared<std::uint8_t>(DType::Bool, {1, 0}, {1, 0}).num_failed == 0);
   CHECK(compared<std::uint8_t>(DType::Bool, {1, 0}, {255, 0}).num_failed == 0);
   CHECK(compared<std::uint8_t>(DType::Bool, {1, 0, 1}, {0, 1, 1}).num_failed == 2);
-  CHECK(compare({DType::Bool, {2}}, bytes<std::uint8_t>({1, 0}), {DType::Int8, {2}}, bytes<std::uint8_t>({1, 1}), {}).num_failed == 1);
+  CHECK(compare({DType::Bool, {2}}, bytes<std::uint8_t>({1, 0}), {DType::Int8, {2}},
+                bytes<std::uint8_t>({1, 1}), {})
+            .num_failed == 1);
 }
 
 TEST_CASE("outputs of two types are compared by value") {
-  const Comparison wide = compare({DType::Float32, {1}}, bytes<float>({0.5F}), {DType::Float64, {1}}, bytes<double>({0.5}), {});
+  const Comparison wide = compare({DType::Float32, {1}}, bytes<float>({0.5F}),
+                                  {DType::Float64, {1}}, bytes<double>({0.5}), {});
   CHECK(wide.dtype == DType::Float64);
   CHECK(wide.max_abs == 0);
-  CHECK(compare({DType::Int64, {1}}, bytes<std::int64_t>({-1}), {DType::UInt64, {1}}, bytes<std::uint64_t>({~0ULL}), {}).num_failed == 1);
-  CHECK(compare({DType::Int32, {1}}, bytes<std::int32_t>({4}), {DType::Float32, {1}}, bytes<float>({4}), {}).num_failed == 0);
+  CHECK(compare({DType::Int64, {1}}, bytes<std::int64_t>({-1}), {DType::UInt64, {1}},
+                bytes<std::uint64_t>({~0ULL}), {})
+            .num_failed == 1);
+  CHECK(compare({DType::Int32, {1}}, bytes<std::int32_t>({4}), {DType::Float32, {1}},
+                bytes<float>({4}), {})
+            .num_failed == 0);
 }
 
 TEST_CASE("a type without arithmetic is said, not computed") {
-  CHECK(compare({DType::String, {1}}, "abc", {DType::String, {1}}, "abc", {}).failure == "outputs of type string cannot be compared");
-  CHECK(compare({DType::Complex64, {1}}, "12345678", {DType::Complex64, {1}}, "12345678", {}).failure ==
-        "outputs of type complex64 cannot be compared");
+  CHECK(compare({DType::String, {1}}, "abc", {DType::String, {1}}, "abc", {}).failure ==
+        "outputs of type string cannot be compared");
+  CHECK(compare({DType::Complex64, {1}}, "12345678", {DType::Complex64, {1}}, "12345678", {})
+            .failure == "outputs of type complex64 cannot be compared");
 }
 
 TEST_CASE("the histogram counts every element once") {

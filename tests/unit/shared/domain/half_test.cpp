@@ -21,7 +21,8 @@ TEST_CASE("every half that is a number survives the way to float and back") {
     const int exponent = (half >> 10) & 0x1F;
     const double mantissa = half & 0x3FF;
     if (exponent == 0x1F) continue;
-    const double magnitude = exponent == 0 ? std::ldexp(mantissa, -24) : std::ldexp(1024 + mantissa, exponent - 25);
+    const double magnitude =
+        exponent == 0 ? std::ldexp(mantissa, -24) : std::ldexp(1024 + mantissa, exponent - 25);
     CHECK((half & 0x8000 ? -magnitude : magnitude) == static_cast<double>(value));
   }
 }

@@ -13,14 +13,16 @@ using namespace layerfarm::domain;
 namespace {
 
 template <typename T>
-Comparison compared(DType type, const std::vector<T>& expected, const std::vector<T>& actual, const Tolerance& tolerance = {}) {
+Comparison compared(DType type, const std::vector<T>& expected, const std::vector<T>& actual,
+                    const Tolerance& tolerance = {}) {
   const auto view = [](const std::vector<T>& values) {
     return base::BytesView(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T));
   };
   return compare({type, {static_cast<std::int64_t>(expected.size())}}, view(expected),
                  {type, {static_cast<std::int64_t>(actual.size())}}, view(actual), tolerance);
 }
-Comparison floats(const std::vector<float>& expected, const std::vector<float>& actual, const Tolerance& tolerance = {}) {
+Comparison floats(const std::vector<float>& expected, const std::vector<float>& actual,
+                  const Tolerance& tolerance = {}) {
   return compared(DType::Float32, expected, actual, tolerance);
 }
 
@@ -46,7 +48,8 @@ TEST_CASE("outputs within tolerance are a success without a reason") {
 }
 
 TEST_CASE("reasons are worded as the spec says and joined") {
-  const auto text = [](const std::vector<Comparison>& outputs, std::size_t expected, const Tolerance& tolerance = {}) {
+  const auto text = [](const std::vector<Comparison>& outputs, std::size_t expected,
+                       const Tolerance& tolerance = {}) {
     const auto verdict = judge(outputs, expected, tolerance);
     REQUIRE(verdict);
     CHECK(verdict->status == Status::Difference);
@@ -54,16 +57,19 @@ TEST_CASE("reasons are worded as the spec says and joined") {
   };
   CHECK(text({floats({1, 2, 3}, {1, 4, 3})}, 1) == "1/3 exceed fp_max_tol 0.01");
   CHECK(text({compared<std::int32_t>(DType::Int32, {1, 2}, {1, 4})}, 1) == "1/2 exceed int_tol 1");
-  CHECK(text({compared<std::uint8_t>(DType::Bool, {1, 0}, {1, 1})}, 1) == "1/2 boolean differences");
+  CHECK(text({compared<std::uint8_t>(DType::Bool, {1, 0}, {1, 1})}, 1) ==
+        "1/2 boolean differences");
   CHECK(text({floats({1, NAN}, {3, 1})}, 1) == "NaN positions differ; 1/2 exceed fp_max_tol 0.01");
   CHECK(text({floats({1, 2}, {0, 0})}, 1) == "output is all zero; 2/2 exceed fp_max_tol 0.01");
   CHECK(text({floats({1, 2}, {1})}, 1) == "size differs: 2 vs 1");
   CHECK(text({floats({1}, {1})}, 2) == "number of outputs differ: 2 vs 1");
-  CHECK(text({floats({1}, {2}), compared<std::int32_t>(DType::Int32, {1}, {9})}, 2) == "1/1 exceed fp_max_tol 0.01; 1/1 exceed int_tol 1");
+  CHECK(text({floats({1}, {2}), compared<std::int32_t>(DType::Int32, {1}, {9})}, 2) ==
+        "1/1 exceed fp_max_tol 0.01; 1/1 exceed int_tol 1");
 }
 
 TEST_CASE("numbers are summed over the outputs, and absent where nothing could be compared") {
-  const auto both = judge({floats({1, 1}, {2, 1}), compared<std::int32_t>(DType::Int32, {1, 1, 1}, {1, 9, 1})}, 2, {});
+  const auto both = judge(
+      {floats({1, 1}, {2, 1}), compared<std::int32_t>(DType::Int32, {1, 1, 1}, {1, 9, 1})}, 2, {});
   REQUIRE(both);
   CHECK(both->num_diffs == 2);
   CHECK(both->total == 5);
@@ -80,7 +86,8 @@ TEST_CASE("numbers are summed over the outputs, and absent where nothing could b
 
 TEST_CASE("integers off by one pass and off by two fail") {
   CHECK(judge({compared<std::int64_t>(DType::Int64, {5}, {6})}, 1, {})->status == Status::Success);
-  CHECK(judge({compared<std::int64_t>(DType::Int64, {5}, {7})}, 1, {})->status == Status::Difference);
+  CHECK(judge({compared<std::int64_t>(DType::Int64, {5}, {7})}, 1, {})->status ==
+        Status::Difference);
 }
 
 TEST_CASE("another tolerance is judged from the stored numbers where they decide") {
@@ -131,7 +138,9 @@ TEST_CASE("whatever judge answers is what comparing anew at that tolerance gives
       e.push_back(value(random));
       o.push_back(e.back() + noise * value(random) * value(random));
     }
-    const auto any = [&] { return Tolerance{tolerances[random() % 8], tolerances[random() % 8], fractions[random() % 7]}; };
+    const auto any = [&] {
+      return Tolerance{tolerances[random() % 8], tolerances[random() % 8], fractions[random() % 7]};
+    };
     const Tolerance asked = any();
     const auto from_stored = judge({floats(e, o, any())}, 1, asked);
     const auto anew = judge({floats(e, o, asked)}, 1, asked);
