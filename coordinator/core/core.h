@@ -45,7 +45,7 @@ class Core {
   [[nodiscard]] std::optional<base::Time> next_deadline() const;
 
   /// Why `job` is not running (or that it is).
-  [[nodiscard]] Explanation explain(JobId job, base::Time now) const;
+  [[nodiscard]] Explanation explain(JobId job) const;
   [[nodiscard]] Counts counts() const;
 
   /// For tests: walks all state; the first broken rule in words, empty when all hold. Linear in

@@ -66,8 +66,9 @@ struct WorkerLeft {
   Departure how = Departure::Lost;
 };
 
-/// So many workers have been started and have not joined yet: "nothing can run this" is not judged
-/// meanwhile.
+/// So many workers have been started, or will be, and have not joined yet: "nothing can run this"
+/// is not judged meanwhile. On one machine (policy.local) the core counts one more by itself when
+/// it loses one unplanned; the next event of this kind sets the number anew.
 struct WorkersExpected {
   std::uint32_t count = 0;
 };

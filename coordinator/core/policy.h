@@ -24,6 +24,8 @@ struct CorePolicy {
   base::Duration exclusive_patience = std::chrono::minutes(5);
   /// A worker that idles gets what was prefetched for another and is not begun.
   bool recall = true;
+  /// ... when waiting for it would take longer than this.
+  base::Duration recall_over = std::chrono::milliseconds(20);
 
   // ---- failures ----
   std::uint32_t tries_per_kind = 2;    ///< signal, time-out, memory: tries until it is the verdict
@@ -32,6 +34,7 @@ struct CorePolicy {
   std::uint32_t max_faults = 6;        ///< faults in all until unsettled, where places are fewer
   std::uint32_t deaths_alone = 2;      ///< unplanned worker deaths until a job is leased alone
   std::uint32_t deaths_verdict = 3;    ///< ... until it is said to kill its worker
+  std::uint32_t max_unstarted = 20;    ///< workers lost before they had begun it, until unsettled
   std::uint32_t max_lost_blobs = 5;    ///< times that a job may find what it needs lost
   std::uint32_t quarantine_after = 3;  ///< faults in a row of one worker
   /// Before a job goes back to a place that failed for it, when there is no other; doubles.
