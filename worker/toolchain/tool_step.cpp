@@ -1,12 +1,11 @@
 #include "worker/toolchain/tool_step.h"
 
 #include <algorithm>
-#include <cctype>
 #include <csignal>
-#include <cstring>
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "worker/toolchain/diagnostic.h"
 
 namespace layerfarm::worker::toolchain {
 namespace {
@@ -126,29 +125,7 @@ ToolEnd run_tool(const ToolCall& call, StepContext& context) {
   return out;
 }
 
-std::string tidy(const std::string& said) {
-  std::string out;
-  const auto text = std::string_view(said).substr(0, 64 << 10);
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '\x1b' && i + 1 < text.size() && text[i + 1] == '[') {
-      while (i < text.size() && std::isalpha(static_cast<unsigned char>(text[i])) == 0) ++i;
-      continue;
-    }
-    if (text[i] == '/' && (i == 0 || std::strchr(" \t\n'\"(=:@", text[i - 1]) != nullptr)) {
-      const auto end = std::min(text.find_first_of(" \t\n'\")=:,;", i), text.size());
-      i = text.rfind('/', end - 1);
-      continue;
-    }
-    if (text.substr(i, 2) == "0x" && i + 8 < text.size() && text.find_first_not_of("0123456789abcdefABCDEF", i + 2) >= i + 8) {
-      out += "0x...";
-      i = std::min(text.find_first_not_of("0123456789abcdefABCDEF", i + 2), text.size()) - 1;
-      continue;
-    }
-    out += text[i];
-  }
-  while (!out.empty() && std::isspace(static_cast<unsigned char>(out.back())) != 0) out.pop_back();
-  return out.substr(0, 4096);
-}
+std::string tidy(const std::string& said) { return normalised(said); }
 
 domain::Diagnostic diagnostic(std::string where, std::string cause, std::string text) {
   return {.where = std::move(where), .cause = std::move(cause), .text = std::move(text), .raw = {}};
