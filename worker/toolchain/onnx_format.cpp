@@ -1,0 +1,134 @@
+// ONNX models: layerfarm-onnx reads them in a bounded child, layerfarm-ort runs them where shapes stay unknown, the sidecar's importer places their operators.
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "shared/base/files.h"
+#include "shared/protocol/codec.h"
+#include "worker/toolchain/model_format.h"
+#include "worker/toolchain/programs.h"
+#include "worker/toolchain/tool_step.h"
+
+namespace layerfarm::worker::toolchain {
+namespace {
+
+namespace fs = std::filesystem;
+using domain::Ending;
+using nlohmann::json;
+
+/// Constants of our own making may be as large as protobuf allows, whatever bound tools have.
+constexpr std::int64_t kLargestFile = std::int64_t{2} << 30;
+
+/// The files by which one analysis and its helpers talk.
+struct Files {
+  fs::path request;
+  fs::path result;
+  fs::path shapes_request;
+  fs::path shapes_answer;
+};
+
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+class OnnxFormat final : public ModelFormat {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "onnx"; }
+  /// The format of last resort: a file of another kind gets a reason from the reader.
+  [[nodiscard]] bool reads(const std::string&) const override { return true; }
+
+  FormatAnswer layers(const domain::AnalyzeRequest& request, StepContext& context) override {
+    const auto scratch = base::ScratchFolder::make(context.scratch, "analyze");
+    if (!scratch) return broken(scratch.error());
+    const fs::path& folder = scratch->path();
+    const Files files{folder / "request", folder / "result", folder / "shapes" / "request.json", folder / "shapes" / "answer.json"};
+    std::error_code error;
+    fs::create_directory(folder / "shapes", error);
+    if (auto written = base::write_file_atomically(files.request, protocol::encode_analyze_request(request), base::Sync::No); !written) {
+      return broken(written.error());
+    }
+    ToolEnd end = read(request, files, folder, /*ask_for_shapes=*/true, context);
+    if (end.ending == Ending::Done && fs::exists(files.shapes_request)) {
+      FormatAnswer asked = ask_for_shapes(files, context);
+      if (asked.ending != Ending::Done) return asked;
+      end = read(request, files, folder, /*ask_for_shapes=*/false, context);
+    }
+    if (end.ending != Ending::Done) return {.ending = end.ending, .diagnostic = std::move(end.diagnostic)};
+    const auto bytes = base::read_file(files.result);
+    if (!bytes) return broken(bytes.error());
+    auto analysis = protocol::decode_analysis(*bytes);
+    if (!analysis) return broken(analysis.error());
+    return {.ending = Ending::Done, .analysis = std::move(*analysis)};
+  }
+
+  FormatLocations locations(const domain::AnalyzeRequest& request, StepContext& context) override {
+    json question = {{"op", "locations"}, {"model", request.model_path}, {"dims", json::object()}};
+    for (const auto& [dim, value] : request.dims) question["dims"][dim] = value;
+    const HelperAnswer answer = context.helpers.sidecar(dump(question), compile_bounds(context.limits));
+    if (answer.ending != Ending::Done) {
+      return {.ending = answer.ending, .problem = "the importer " + (answer.diagnostic.cause.empty() ? "gave no answer" : answer.diagnostic.cause)};
+    }
+    const json said = json::parse(answer.json, nullptr, /*allow_exceptions=*/false);
+    if (!said.is_object() || said.value("ok", json(false)) != true || !said.contains("locations") || !said["locations"].is_array()) {
+      const std::string text = said.is_object() && said.contains("text") && said["text"].is_string() ? said["text"].get<std::string>() : "";
+      return {.ending = Ending::Refused, .problem = "the model cannot be imported as a whole: " + first_line(tidy(text))};
+    }
+    FormatLocations out{.ending = Ending::Done};
+    for (const json& place : said["locations"]) {
+      if (!place.is_array() || place.size() != 3 || !place[0].is_number_unsigned() || !place[1].is_number_unsigned() || !place[2].is_string()) continue;
+      out.locations.push_back({place[0].get<std::uint32_t>(), place[1].get<std::uint32_t>(), place[2].get<std::string>()});
+    }
+    if (said.contains("importer") && said["importer"].is_string()) out.importer = said["importer"].get<std::string>();
+    return out;
+  }
+
+ private:
+  static std::string dump(const json& value) { return value.dump(-1, ' ', false, json::error_handler_t::replace); }
+
+  static FormatAnswer broken(const base::Error& error) {
+    return {.ending = Ending::Infrastructure, .analysis = {}, .diagnostic = infrastructure("import", error)};
+  }
+
+  static ToolEnd read(const domain::AnalyzeRequest& request, const Files& files, const fs::path& folder, bool ask_for_shapes, StepContext& context) {
+    ToolCall call{.where = "import", .tool = "layerfarm-onnx"};
+    call.command.argv = {own_program("layerfarm-onnx").string(), "analyze", "--request", files.request.string(), "--blobs", context.blobs.root().string(),
+                         "--result", files.result.string()};
+    if (ask_for_shapes) {
+      call.command.argv.insert(call.command.argv.end(), {"--shapes-request", files.shapes_request.string()});
+    } else {
+      call.command.argv.insert(call.command.argv.end(), {"--shapes", files.shapes_answer.string()});
+    }
+    call.command.folder = folder;
+    call.command.cores = context.cores;
+    call.command.bounds = compile_bounds(context.limits);
+    call.command.bounds.file_bytes = std::max(call.command.bounds.file_bytes, kLargestFile);
+    ToolEnd end = run_tool(call, context);
+    if (end.ending != Ending::Refused && end.ending != Ending::Done && end.ending != Ending::Cancelled && end.diagnostic.text.empty()) {
+      end.diagnostic.text = "the model reader " + end.diagnostic.cause;
+    }
+    // The reader names the file in full; people know where it lies.
+    const std::string prefix = request.model_path + ": ";
+    const std::string file = fs::path(request.model_path).filename().string();
+    if (end.ending == Ending::Refused && end.result.errors.text.starts_with(prefix)) {
+      end.diagnostic.text = file + ": " + first_line(end.result.errors.text.substr(prefix.size()));
+    } else if (end.ending != Ending::Done && end.ending != Ending::Cancelled) {
+      end.diagnostic.text = file + ": " + end.diagnostic.text;
+    }
+    return end;
+  }
+
+  /// Leaves an answer for the second reading in any case but a cancel: what a run cannot show, the reader reports layer by layer.
+  static FormatAnswer ask_for_shapes(const Files& files, StepContext& context) {
+    const auto question = base::read_file(files.shapes_request);
+    if (!question) return broken(question.error());
+    const HelperAnswer answer = context.helpers.ort(*question, run_bounds(context.limits));
+    if (answer.ending == Ending::Cancelled) return {.ending = Ending::Cancelled};
+    const std::string text = answer.ending == Ending::Done ? answer.json : dump({{"ok", false}, {"where", "run"}, {"text", answer.diagnostic.cause}});
+    if (auto written = base::write_file_atomically(files.shapes_answer, text, base::Sync::No); !written) return broken(written.error());
+    return {.ending = Ending::Done};
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<ModelFormat> make_onnx_format() { return std::make_unique<OnnxFormat>(); }
+
+}  // namespace layerfarm::worker::toolchain
