@@ -32,6 +32,11 @@ std::string cpu_model_of(const std::string& cpuinfo) {
   return model.empty() ? "unknown" : model;
 }
 
+std::string cpu_vendor_of(const std::string& cpuinfo) {
+  const std::string vendor = field(cpuinfo, "vendor_id");
+  return vendor.empty() ? "unknown" : vendor;
+}
+
 std::string cpu_identity_of(const std::string& cpuinfo) {
   std::istringstream words(field(cpuinfo, "flags"));
   std::set<std::string> features;  // their order says nothing
@@ -43,6 +48,7 @@ std::string cpu_identity_of(const std::string& cpuinfo) {
 }
 
 std::string cpu_model() { return cpu_model_of(cpuinfo()); }
+std::string cpu_vendor() { return cpu_vendor_of(cpuinfo()); }
 std::string cpu_identity() {
   static const std::string identity = cpu_identity_of(cpuinfo());
   return identity;

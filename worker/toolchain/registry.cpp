@@ -5,6 +5,8 @@
 #define LAYERFARM_TOOLCHAINS(ADAPTER)   \
   ADAPTER("iree", make_iree_toolchain)  \
   ADAPTER("null", make_null_toolchain)  \
+  ADAPTER("ort", make_ort_toolchain)    \
+  ADAPTER("ort-ep", make_ort_ep_toolchain) \
   ADAPTER("process", make_process_toolchain)
 
 namespace layerfarm::worker::toolchain {

@@ -385,7 +385,7 @@ def input_arrays(folder):
 
 
 def op_read_inputs(request):
-    """Takes arrays from a folder by input name and writes them as raw files."""
+    """Takes arrays from a folder by input name and writes them as raw files. An optional one that is not there gives None."""
     import numpy
     from onnx import helper
 
@@ -394,6 +394,9 @@ def op_read_inputs(request):
     for wanted in request["inputs"]:
         name = wanted["name"]
         entry = found.get(name) or found.get(file_name_of(name))
+        if entry is None and wanted.get("optional", False):
+            taken.append(None)
+            continue
         if entry is None:
             known = ", ".join(sorted(found)[:20]) or "none"
             raise Refused("inputs", f"no array for input '{name}' in {os.path.basename(request['folder'])} (there: {known})")

@@ -14,6 +14,12 @@ TEST_CASE("the processor's name is read from the first processor, and is unknown
   CHECK(cpu_model_of("model name\t:\n") == "unknown");
 }
 
+TEST_CASE("the processor's vendor is read, and is unknown when there is none") {
+  CHECK(cpu_vendor_of(kInfo) == "V");
+  CHECK(cpu_vendor_of("") == "unknown");
+  CHECK_FALSE(cpu_vendor().empty());
+}
+
 TEST_CASE("the processor's identity changes with its features, not with their order or the clock") {
   const std::string identity = cpu_identity_of(kInfo);
   CHECK(identity.rfind("The CPU ", 0) == 0);
