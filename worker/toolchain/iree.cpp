@@ -10,6 +10,7 @@
 
 #include "shared/base/places.h"
 #include "worker/toolchain/cpu.h"
+#include "worker/toolchain/diagnostic.h"
 #include "worker/toolchain/file_digests.h"
 #include "worker/toolchain/iree_messages.h"
 #include "worker/toolchain/materialise.h"
@@ -178,7 +179,7 @@ class Compilation {
         layers.push_back(std::move(one));
         good.push_back(group[i]);
       } else {
-        domain::Diagnostic why = diagnostic("import", "refused", tidy(layer.value("text", "")));
+        domain::Diagnostic why = diagnostic("import", "refused", normalised(layer.value("text", "")));
         if (const auto raw = context_.blobs.put("step: import\ntool: " + tool_ + "\n" + layer.value("text", ""))) why.raw = *raw;
         settle(group[i], Ending::Refused, std::move(why));
       }
@@ -206,9 +207,9 @@ class Compilation {
     if (!alone && !ends_all(end.ending)) return halve(group, raised);
     if (alone && end.ending == Ending::Refused) {
       const std::string text = refusal_text(split_messages(end.result.errors.text), group.front().function);
-      if (!text.empty()) end.diagnostic.text = tidy(text);
+      if (!text.empty()) end.diagnostic.text = normalised(text);
     } else if (alone && end.ending == Ending::Crashed) {
-      end.diagnostic.text = tidy(crash_text(end.result.errors.text));
+      end.diagnostic.text = normalised(crash_text(end.result.errors.text));
     }
     for (const Item& item : group) settle(item, end.ending, end.diagnostic);
   }
@@ -221,7 +222,7 @@ class Compilation {
         rest.push_back(group[i]);
       } else if (found.complete) {
         domain::Diagnostic own = why;
-        own.text = tidy(*found.text[i]);
+        own.text = normalised(*found.text[i]);
         settle(group[i], Ending::Refused, std::move(own));
       } else {
         compile_group({group[i]}, raised);

@@ -5,6 +5,7 @@
 
 #include "shared/base/files.h"
 #include "shared/protocol/codec.h"
+#include "worker/toolchain/diagnostic.h"
 #include "worker/toolchain/model_format.h"
 #include "worker/toolchain/programs.h"
 #include "worker/toolchain/tool_step.h"
@@ -63,13 +64,16 @@ class OnnxFormat final : public ModelFormat {
     json question = {{"op", "locations"}, {"model", request.model_path}, {"dims", json::object()}};
     for (const auto& [dim, value] : request.dims) question["dims"][dim] = value;
     const HelperAnswer answer = context.helpers.sidecar(dump(question), compile_bounds(context.limits));
+    if (answer.ending == Ending::Refused && !answer.diagnostic.text.empty()) {
+      return {.ending = Ending::Refused, .problem = "the model cannot be imported as a whole: " + first_line(answer.diagnostic.text)};
+    }
     if (answer.ending != Ending::Done) {
       return {.ending = answer.ending, .problem = "the importer " + (answer.diagnostic.cause.empty() ? "gave no answer" : answer.diagnostic.cause)};
     }
     const json said = json::parse(answer.json, nullptr, /*allow_exceptions=*/false);
     if (!said.is_object() || said.value("ok", json(false)) != true || !said.contains("locations") || !said["locations"].is_array()) {
       const std::string text = said.is_object() && said.contains("text") && said["text"].is_string() ? said["text"].get<std::string>() : "";
-      return {.ending = Ending::Refused, .problem = "the model cannot be imported as a whole: " + first_line(tidy(text))};
+      return {.ending = Ending::Refused, .problem = "the model cannot be imported as a whole: " + first_line(normalised(text))};
     }
     FormatLocations out{.ending = Ending::Done};
     for (const json& place : said["locations"]) {

@@ -4,6 +4,7 @@
 #include <system_error>
 #include <utility>
 
+#include "worker/toolchain/diagnostic.h"
 #include "worker/toolchain/programs.h"
 #include "worker/toolchain/tool_step.h"
 
@@ -117,7 +118,7 @@ HelperAnswer ResidentHelpers::ask(Child& child, const std::string& request, cons
     if (out.ending == Ending::Cancelled) return out;
     out.diagnostic.where = child.kind.name;
     out.diagnostic.cause = reply.end.ended == process::Ended::Exited ? "crashed: exit code " + std::to_string(reply.end.exit_code) : cause_of(reply.end, bounds);
-    out.diagnostic.text = tidy(reply.end.errors.text.empty() ? reply.end.output.text : reply.end.errors.text);
+    out.diagnostic.text = normalised(reply.end.errors.text.empty() ? reply.end.output.text : reply.end.errors.text);
     out.diagnostic.raw = raw(raw_report(call, reply.end));
     return out;
   }
@@ -140,7 +141,7 @@ HelperAnswer ResidentHelpers::ask(Child& child, const std::string& request, cons
     return found != answer.end() && found->is_string() ? found->get<std::string>() : std::string();
   };
   out.ending = Ending::Refused;
-  out.diagnostic = diagnostic(text_of("where"), "refused", tidy(text_of("text")));
+  out.diagnostic = diagnostic(text_of("where"), "refused", normalised(text_of("text")));
   out.diagnostic.raw = raw("answer: " + text_of("text") + "\n--- printed\n" + printed);
   return out;
 }

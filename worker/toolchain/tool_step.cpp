@@ -7,6 +7,8 @@
 
 #include "worker/toolchain/diagnostic.h"
 
+#include "worker/toolchain/diagnostic.h"
+
 namespace layerfarm::worker::toolchain {
 namespace {
 
@@ -119,13 +121,11 @@ ToolEnd run_tool(const ToolCall& call, StepContext& context) {
   // What a tool says about a refusal is on standard error; some use the other one.
   std::string said = result.ended == Ended::NotStarted ? result.problem : result.errors.text;
   if (said.find_first_not_of(" \t\r\n") == std::string::npos) said = result.output.text;
-  out.diagnostic.text = tidy(said);
+  out.diagnostic.text = normalised(said);
   if (out.diagnostic.text.empty() && result.ended == Ended::Exited) out.diagnostic.text = ended_text(result);
   if (const auto blob = context.blobs.put(raw_report(call, result))) out.diagnostic.raw = *blob;
   return out;
 }
-
-std::string tidy(const std::string& said) { return normalised(said); }
 
 domain::Diagnostic diagnostic(std::string where, std::string cause, std::string text) {
   return {.where = std::move(where), .cause = std::move(cause), .text = std::move(text), .raw = {}};

@@ -38,9 +38,6 @@ struct ToolEnd {
 /// Runs the tool; on failure the diagnostic is complete, its raw report stored.
 [[nodiscard]] ToolEnd run_tool(const ToolCall& call, StepContext& context);
 
-/// A tool's text as reports show it: no colours, folders, addresses; at most 4 KiB.
-[[nodiscard]] std::string tidy(const std::string& said);
-
 /// A diagnostic of the adapter's own, not of a tool's end.
 [[nodiscard]] domain::Diagnostic diagnostic(std::string where, std::string cause, std::string text);
 /// An Error of ours (disk, blob store) as the end of a step: not the case's fault.

@@ -185,7 +185,7 @@ class ImportedModule:
         self.block = self.module.regions[0].blocks[0]
         self.has_binary_constants = False
 
-    def add(self, model, function, node_importer=None):
+    def add(self, model, function):
         """Imports the model's graph as `function`; on failure nothing of it is left behind.
 
         Returns private function -> op type for what ONNX defines by other operators and the importer expands.
@@ -195,7 +195,7 @@ class ImportedModule:
         try:
             info = self.importer.ModelInfo(model)
             cache = self.importer.ContextCache(self.context)
-            imported = (node_importer or self.importer.NodeImporter).define_function(info.main_graph, self.module, cache)
+            imported = self.importer.NodeImporter.define_function(info.main_graph, self.module, cache)
             imported.import_all()
             added = [self.block.operations[index] for index in range(before, len(self.block.operations))]
             calls = self._own_names(added, function)
@@ -296,28 +296,30 @@ OPERATOR_LINE = re.compile(r'^    (?:%[\w:, %]+ = )?(torch\.operator|(?:func\.)?
 
 
 def op_locations(request):
-    """Where the importer puts each top-level operator of a whole model. Constants' values are left out: no line or column depends on them."""
-    loaded = LoadedModel(request["model"], with_data=False, dims=request.get("dims"))
+    """Where the importer puts each top-level operator of a whole model. No line or column depends on constants' values or open dims: both are left alone."""
+    loaded = LoadedModel(request["model"], with_data=False)
     module = ImportedModule()
     ir = module.ir
 
-    class Placeholders(module.importer.NodeImporter):
-        """Constants keep their line and their type, not their value."""
+    def placeholder(importer, initializer, extern_name=None):
+        """A constant keeps its line and its type, not its value."""
+        name = extern_name or initializer.name
+        with ir.InsertionPoint(importer._b), ir.Location.unknown():
+            operation = ir.Operation.create(
+                name="torch.operator",
+                results=[importer._cc.tensor_proto_to_type(initializer)],
+                attributes={"name": ir.StringAttr.get("onnx.Constant")},
+            )
+        importer._nv_map[name] = operation.result
+        return operation.result
 
-        __slots__ = []
-
-        def import_initializer(self, initializer, extern_name=None):
-            name = extern_name or initializer.name
-            with ir.InsertionPoint(self._b), ir.Location.unknown():
-                operation = ir.Operation.create(
-                    name="torch.operator",
-                    results=[self._cc.tensor_proto_to_type(initializer)],
-                    attributes={"name": ir.StringAttr.get("onnx.Constant")},
-                )
-            self._nv_map[name] = operation.result
-            return operation.result
-
-    calls = module.add(loaded.model, "main", Placeholders)
+    # On the class, since the importer makes further ones of it for the bodies of If, Loop and Scan.
+    kind = module.importer.NodeImporter
+    original, kind.import_initializer = kind.import_initializer, placeholder
+    try:
+        calls = module.add(loaded.model, "main")
+    finally:
+        kind.import_initializer = original
     locations, inside = [], False
     for number, line in enumerate(module.text().split("\n"), 1):
         found = FUNCTION_LINE.match(line)
