@@ -38,6 +38,8 @@ class Console {
 
   [[nodiscard]] bool terminal() const { return terminal_; }
   [[nodiscard]] bool verbose() const { return settings_.verbose; }
+  /// Nothing that is said goes anywhere: formatting it would be for nothing.
+  [[nodiscard]] bool silent() const { return settings_.quiet && !file_; }
   /// Columns of the terminal, 80 when unknown.
   [[nodiscard]] static std::size_t width();
 

@@ -23,32 +23,6 @@ constexpr unsigned kQuickDeathsAreFatal = 3;
 constexpr auto kRestartPause = 200ms;
 constexpr auto kStopPatience = 2000ms;
 
-bool contains(const std::vector<base::Digest>& list, const base::Digest& digest) {
-  return std::find(list.begin(), list.end(), digest) != list.end();
-}
-
-/// Blobs that an outcome's later users need.
-std::vector<base::Digest> blobs_of(const domain::Outcome& outcome) {
-  std::vector<base::Digest> out;
-  if (outcome.prepared) {
-    out = outcome.prepared->inputs;
-    out.insert(out.end(), outcome.prepared->expected.begin(), outcome.prepared->expected.end());
-  }
-  if (outcome.artifact) {
-    out.push_back(outcome.artifact->blob);
-    for (const domain::DataFile& file : outcome.artifact->data) out.push_back(file.blob);
-  }
-  if (outcome.executed) out.insert(out.end(), outcome.executed->actual.begin(), outcome.executed->actual.end());
-  if (outcome.analysis) out.push_back(*outcome.analysis);
-  return out;
-}
-
-std::vector<base::Digest> blobs_of(const domain::LayerModule& module) {
-  std::vector<base::Digest> out = {module.blob};
-  for (const domain::DataFile& file : module.data) out.push_back(file.blob);
-  return out;
-}
-
 }  // namespace
 
 struct Dispatcher::Worker {
@@ -202,7 +176,7 @@ void Dispatcher::on_outcomes(WorkerId worker, protocol::Outcomes& outcomes) {
     core::EndedAttempt ended{item.attempt, item.outcome.ending, {}};
     if (item.outcome.ending == Ending::LostBlob) {
       if (const auto job = attempts_.find(item.attempt); job != attempts_.end()) {
-        ended.lost = producers_of(job->second, item.outcome.lost);
+        ended.lost = source_.producers_of(job->second, item.outcome.lost);
       }
     }
     received_[item.attempt] = std::make_shared<const domain::Outcome>(std::move(item.outcome));
@@ -216,45 +190,31 @@ void Dispatcher::on_outcomes(WorkerId worker, protocol::Outcomes& outcomes) {
   }
 }
 
-std::vector<JobId> Dispatcher::producers_of(JobId job, const std::vector<base::Digest>& lost) {
-  const JobContent content = source_.content(job);
-  std::vector<JobId> out;
-  const auto add_if_made = [&](const std::optional<JobId>& producer) {
-    if (!producer) return;
-    const auto outcome = result(*producer);
-    if (!outcome) return;
-    const std::vector<base::Digest> made = blobs_of(*outcome);
-    if (std::any_of(lost.begin(), lost.end(), [&](const base::Digest& d) { return contains(made, d); })) out.push_back(*producer);
-  };
-  add_if_made(content.prepare_job);
-  add_if_made(content.compile_job);
-  add_if_made(content.execute_job);
-  if (content.layer != nullptr && content.analyze_job) {
-    std::vector<base::Digest> parts = blobs_of(content.layer->module);
-    if (content.layer->wide_module) {
-      const auto wide = blobs_of(*content.layer->wide_module);
-      parts.insert(parts.end(), wide.begin(), wide.end());
-    }
-    if (std::any_of(lost.begin(), lost.end(), [&](const base::Digest& d) { return contains(parts, d); })) {
-      out.push_back(*content.analyze_job);
-    }
-  }
-  return out;
+// ---- what the core orders ----
+
+namespace {
+
+/// Puts a job's result beside the lease's jobs, once however many of them use it. The place, or -1 when there is no result.
+template <typename T>
+std::int32_t place_of(JobId job, std::unordered_map<JobId, std::int32_t>& places, std::vector<T>& list, const std::optional<T>& value) {
+  if (!value) return -1;
+  const auto [place, added] = places.try_emplace(job, static_cast<std::int32_t>(list.size()));
+  if (added) list.push_back(*value);
+  return place->second;
 }
 
-// ---- what the core orders ----
+}  // namespace
 
 protocol::Lease Dispatcher::build_lease(const core::GiveLease& action) {
   protocol::Lease lease;
   lease.limits = settings_.limits;
-  lease.inputs = settings_.inputs;
   lease.compile_together = !action.alone;
   std::unordered_map<const domain::Layer*, std::uint32_t> layers;
-  std::unordered_map<JobId, std::int32_t> places;
+  std::unordered_map<JobId, std::int32_t> in_lease;
   std::unordered_map<JobId, std::int32_t> prepared;
   std::unordered_map<JobId, std::int32_t> artifacts;
   for (const core::GivenJob& given : action.jobs) {
-    const JobContent content = source_.content(given.job);
+    const auto [content, analyze] = source_.content(given.job);
     protocol::LeasedJob job;
     job.attempt = given.attempt;
     job.stage = content.stage;
@@ -263,38 +223,38 @@ protocol::Lease Dispatcher::build_lease(const core::GiveLease& action) {
     job.tolerance = content.tolerance;
     job.runs = content.runs;
     job.memory_factor = given.memory_factor;
-    if (content.analyze != nullptr) lease.analyze = *content.analyze;
-    if (content.chip != nullptr && lease.chip.name.empty()) lease.chip = *content.chip;
-    if (content.layer != nullptr) {
-      const auto [layer, added] = layers.try_emplace(content.layer, static_cast<std::uint32_t>(lease.layers.size()));
+    if (analyze != nullptr) {
+      job.layer = static_cast<std::uint32_t>(lease.analyze.size());
+      lease.analyze.push_back(*analyze);
+    } else {
+      lease.inputs = content.inputs;
+      const domain::Layer& layer = content.model->layers[content.layer];
+      const auto [place, added] = layers.try_emplace(&layer, static_cast<std::uint32_t>(lease.layers.size()));
       if (added) {
-        lease.layers.push_back(*content.layer);
+        lease.layers.push_back(layer);
         lease.layers.back().mac_breakdown.clear();  // for the report alone
       }
-      job.layer = layer->second;
+      job.layer = place->second;
     }
-    if (content.prepare_job && content.stage != Stage::Compile) {
-      if (const auto place = places.find(*content.prepare_job); place != places.end()) {
+    if (content.chip && lease.chip.name.empty()) lease.chip = content.chip->spec;
+    if (content.prepare && content.stage != Stage::Compile) {
+      if (const auto place = in_lease.find(*content.prepare); place != in_lease.end()) {
         job.prepare_job = place->second;
-      } else if (const auto outcome = result(*content.prepare_job); outcome && outcome->prepared) {
-        const auto [index, added] = prepared.try_emplace(*content.prepare_job, static_cast<std::int32_t>(lease.prepared.size()));
-        if (added) lease.prepared.push_back(*outcome->prepared);
-        job.prepared = index->second;
+      } else if (const auto outcome = result(*content.prepare)) {
+        job.prepared = place_of(*content.prepare, prepared, lease.prepared, outcome->prepared);
       }
     }
-    if (content.compile_job) {
-      if (const auto place = places.find(*content.compile_job); place != places.end()) {
+    if (content.compile) {
+      if (const auto place = in_lease.find(*content.compile); place != in_lease.end()) {
         job.compile_job = place->second;
-      } else if (const auto outcome = result(*content.compile_job); outcome && outcome->artifact) {
-        const auto [index, added] = artifacts.try_emplace(*content.compile_job, static_cast<std::int32_t>(lease.artifacts.size()));
-        if (added) lease.artifacts.push_back(*outcome->artifact);
-        job.artifact = index->second;
+      } else if (const auto outcome = result(*content.compile)) {
+        job.artifact = place_of(*content.compile, artifacts, lease.artifacts, outcome->artifact);
       }
     }
-    if (content.stage == Stage::Recompare && content.execute_job) {
-      if (const auto outcome = result(*content.execute_job); outcome && outcome->executed) job.kept = outcome->executed->actual;
+    if (content.stage == Stage::Recompare && content.execute) {
+      if (const auto outcome = result(*content.execute); outcome && outcome->executed) job.kept = outcome->executed->actual;
     }
-    places.emplace(given.job, static_cast<std::int32_t>(lease.jobs.size()));
+    in_lease.emplace(given.job, static_cast<std::int32_t>(lease.jobs.size()));
     attempts_.emplace(given.attempt, given.job);
     lease.jobs.push_back(std::move(job));
   }
@@ -317,16 +277,17 @@ void Dispatcher::carry_out(const core::JobSettled& action) {
     if (const auto it = received_.find(answered->attempt); it != received_.end()) outcome = it->second;
   }
   if (outcome) {
-    const JobContent content = source_.content(action.job);
-    open_->facts.push_back(store::OutcomeFact{settings_.run, content.key, outcome});
-    if (outcome->ending == Ending::Done) results_[action.job] = outcome;
+    open_->facts.push_back(store::OutcomeFact{settings_.run, source_.key(action.job), outcome});
+    // Only these are handed on with leases; the others would fill memory for nothing.
+    const bool built_on = outcome->prepared || outcome->artifact;
+    if (outcome->ending == Ending::Done && built_on) results_[action.job] = outcome;
   }
   open_->settled.emplace_back(action, std::move(outcome));
 }
 
 void Dispatcher::carry_out(const core::JobRetried& action) {
   std::string text = "job " + std::to_string(action.job.value()) + " (" +
-                     std::string(domain::stage_name(source_.content(action.job).stage)) + ") is tried again: " +
+                     std::string(domain::stage_name(source_.content(action.job).job.stage)) + ") is tried again: " +
                      std::string(domain::ending_name(action.ending));
   if (const auto it = received_.find(action.attempt); it != received_.end() && !it->second->diagnostic.cause.empty()) {
     text += ", " + it->second->diagnostic.cause;
@@ -409,7 +370,7 @@ void Dispatcher::release() {
 
 std::shared_ptr<const domain::Outcome> Dispatcher::result(JobId job) {
   if (const auto it = results_.find(job); it != results_.end()) return it->second;
-  auto stored = store_.find(source_.content(job).key);
+  auto stored = store_.find(source_.key(job));
   if (!stored) return nullptr;
   auto outcome = std::make_shared<const domain::Outcome>(std::move(stored->outcome));
   results_.emplace(job, outcome);

@@ -15,28 +15,18 @@
 #include "coordinator/app/local_workers.h"
 #include "coordinator/app/worker_hub.h"
 #include "coordinator/core/core.h"
+#include "coordinator/plan/case_book.h"
 #include "coordinator/store/store.h"
 #include "shared/base/time.h"
 #include "shared/domain/chip.h"
-#include "shared/domain/keys.h"
 #include "shared/domain/layer.h"
 
 namespace layerfarm::coordinator::app {
 
-/// What a job is about, as far as a worker must be told.
+/// What a lease says of a job: the plan's words, and for analyze jobs what is asked.
 struct JobContent {
-  domain::Stage stage = domain::Stage::Execute;
-  base::Digest key;
-  const domain::ChipSpec* chip = nullptr;     ///< null for analyze and prepare
-  std::uint32_t executor = 0;                 ///< index into the chip's executors
-  const domain::Layer* layer = nullptr;       ///< null for analyze
+  plan::JobContent job;
   const domain::AnalyzeRequest* analyze = nullptr;
-  std::optional<core::JobId> analyze_job;     ///< made the layer's module
-  std::optional<core::JobId> prepare_job;
-  std::optional<core::JobId> compile_job;
-  std::optional<core::JobId> execute_job;     ///< recompare: whose outputs were kept
-  domain::Tolerance tolerance;
-  int runs = 0;
 };
 
 /// Who knows the jobs: the run.
@@ -44,6 +34,10 @@ class JobSource {
  public:
   virtual ~JobSource() = default;
   [[nodiscard]] virtual JobContent content(core::JobId job) const = 0;
+  /// Key under which the job's outcome is stored.
+  [[nodiscard]] virtual base::Digest key(core::JobId job) const = 0;
+  /// The jobs that made what this job found missing.
+  [[nodiscard]] virtual std::vector<core::JobId> producers_of(core::JobId job, const std::vector<base::Digest>& lost) = 0;
   /// A job's answer, durable by now. `outcome` is null unless an attempt answered.
   virtual void on_settled(const core::JobSettled& settled, const std::shared_ptr<const domain::Outcome>& outcome) = 0;
   /// Something people may want to know (a retry, a lost worker, a quarantine). `verbose`: only those who asked for it.
@@ -61,7 +55,6 @@ class Dispatcher {
     std::uint64_t epoch = 1;
     store::RunId run;
     domain::Limits limits;        ///< the user's
-    domain::InputSet inputs;
     std::vector<domain::ChipSpec> chips;  ///< class n + 1 is the ability for chip n; class 0 reads models and makes references
   };
   /// `local` may be null when nothing is started here.
@@ -112,7 +105,6 @@ class Dispatcher {
   void on(Joined& joined);
   void on(Said& said);
   void on_outcomes(core::WorkerId worker, protocol::Outcomes& outcomes);
-  [[nodiscard]] std::vector<core::JobId> producers_of(core::JobId job, const std::vector<base::Digest>& lost);
   void reap_local();
   void commit();
   void release();

@@ -7,11 +7,14 @@
 #include <vector>
 
 #include "worker/app/stages.h"
+#include "worker/toolchain/analyze_stage.h"
 
 namespace layerfarm::worker::app {
 
 class RealStages final : public Stages {
  public:
+  /// Other model formats than this program knows may be handed in.
+  explicit RealStages(toolchain::ModelFormats formats = toolchain::make_model_formats()) : analyze_(std::move(formats)) {}
   domain::Outcome analyze(const domain::AnalyzeRequest& request, toolchain::StepContext& context) override;
   domain::Outcome prepare(const domain::Layer& layer, const domain::InputSet& inputs, toolchain::StepContext& context) override;
   std::vector<domain::Outcome> compile(const domain::ChipSpec& chip, const domain::ExecutorSpec& executor,
@@ -25,6 +28,7 @@ class RealStages final : public Stages {
  private:
   /// Null when this program has no such adapter.
   [[nodiscard]] toolchain::Toolchain* adapter(const std::string& name) const;
+  toolchain::AnalyzeStage analyze_;
   mutable std::map<std::string, std::unique_ptr<toolchain::Toolchain>> adapters_;
 };
 

@@ -1,0 +1,17 @@
+// `layerfarm cache stats|prune`: what is stored, and making room.
+#pragma once
+
+#include <cstdint>
+
+namespace layerfarm::coordinator::app {
+
+struct CacheOptions {
+  bool prune = false;
+  bool json = false;
+  std::uint64_t max_bytes = std::uint64_t{20} * 1024 * 1024 * 1024;
+};
+
+/// Prints to standard output; returns the exit code.
+int cmd_cache(const CacheOptions& options);
+
+}  // namespace layerfarm::coordinator::app

@@ -1,0 +1,258 @@
+#include "coordinator/app/cmd_discover.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <ctime>
+#include <filesystem>
+#include <memory>
+#include <set>
+
+#include "coordinator/app/chip_catalog.h"
+#include "coordinator/app/console.h"
+#include "coordinator/app/discover_run.h"
+#include "coordinator/app/recovery.h"
+#include "coordinator/store/sqlite_store.h"
+#include "shared/base/exit_code.h"
+#include "shared/base/files.h"
+#include "shared/base/places.h"
+#include "shared/base/process_identity.h"
+
+namespace layerfarm::coordinator::app {
+namespace fs = std::filesystem;
+using base::ErrorCode;
+using base::ExitCode;
+using base::fail;
+using base::Result;
+
+namespace {
+
+fs::path worker_program() { return base::program_folder() / "layerfarm-worker"; }
+
+std::string join(const std::vector<std::string>& words, const std::string& separator = ", ") {
+  std::string out;
+  for (const std::string& word : words) out += (out.empty() ? "" : separator) + word;
+  return out;
+}
+
+/// Every chip that this machine can use now, for people whose chip it cannot.
+std::string usable_chips(const ChipCatalog& catalog) {
+  std::vector<domain::ChipSpec> chips;
+  for (const std::string& name : catalog.names()) {
+    if (auto chip = catalog.chip(name)) chips.push_back(std::move(chip->spec));
+  }
+  std::vector<std::string> found;
+  if (const auto machine = describe_machine(worker_program(), chips)) {
+    for (std::size_t i = 0; i < chips.size(); ++i) {
+      if (machine->abilities[i].found) found.push_back(chips[i].name);
+    }
+  }
+  return found.empty() ? "none; see `layerfarm chips`" : join(found);
+}
+
+/// What is missing for a chip, and what to do.
+std::string missing_text(const CatalogChip& chip, const protocol::Ability& ability, const ChipCatalog& catalog) {
+  std::string out = "chip " + chip.spec.name + " cannot be used here: " + ability.missing;
+  if (!ability.how_to_get.empty()) out += "\n  " + ability.how_to_get;
+  if (!chip.known) {
+    out += "\n  No chip file has this name, so it was taken as a torq target. Nearest chips: " + join(catalog.nearest(chip.spec.name, 3));
+  }
+  return out + "\n  Chips that this machine can use now: " + usable_chips(catalog);
+}
+
+struct Chips {
+  std::vector<std::shared_ptr<const plan::PlanChip>> chips;
+  MachineDescription machine;
+};
+
+Result<Chips> find_chips(const DiscoverOptions& options) {
+  const ChipCatalog catalog = ChipCatalog::standard(options.chips_dir);
+  auto selection = catalog.select(options.chip);
+  if (!selection) return fail(selection.error());
+  std::vector<domain::ChipSpec> specs;
+  for (const CatalogChip& chip : selection->chips) specs.push_back(chip.spec);
+  auto machine = describe_machine(worker_program(), specs);
+  if (!machine) return fail(machine.error());
+  Chips out;
+  out.machine = std::move(*machine);
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    const protocol::Ability& ability = out.machine.abilities[i];
+    if (!ability.found && selection->only_found) continue;
+    if (!ability.found) return fail(ErrorCode::Unavailable, missing_text(selection->chips[i], ability, catalog));
+    auto chip = std::make_shared<plan::PlanChip>();
+    chip->spec = specs[i];
+    chip->tool = ability.identity;
+    chip->needs_prepare = ability.needs_prepare;
+    chip->needs_compile = ability.needs_compile;
+    chip->batch = ability.batch;
+    chip->place = out.machine.cpu_model;
+    out.chips.push_back(std::move(chip));
+  }
+  if (out.chips.empty()) return fail(ErrorCode::Unavailable, "no chip of this machine can be used; see `layerfarm chips`");
+  return out;
+}
+
+/// A misspelt executor would silently test nothing.
+Result<void> check_executors(const DiscoverOptions& options, const Chips& chips) {
+  std::set<std::string> known;
+  for (const auto& chip : chips.chips) {
+    for (const domain::ExecutorSpec& executor : chip->spec.executors) known.insert(executor.name);
+  }
+  for (const std::string& name : options.executors) {
+    if (known.contains(name)) continue;
+    return fail(ErrorCode::InvalidInput, "--executors: no chip of this run has an executor '" + name + "'; they have: " +
+                                             join({known.begin(), known.end()}));
+  }
+  return {};
+}
+
+/// Digest over names and contents of the folder's files: other inputs are another input set.
+Result<domain::InputSet> find_inputs(const std::string& folder) {
+  domain::InputSet out;
+  if (folder.empty()) return out;
+  std::error_code error;
+  if (!fs::is_directory(folder, error)) return fail(ErrorCode::NotFound, "--inputs: no folder " + folder);
+  std::set<fs::path> files;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    const std::string extension = entry.path().extension().string();
+    if (extension == ".npz" || extension == ".npy" || extension == ".pb") files.insert(entry.path());
+  }
+  if (files.empty()) return fail(ErrorCode::NotFound, "--inputs: " + folder + " holds no .npz, .npy or .pb file");
+  base::Hasher hasher("layerfarm.inputs.1");
+  for (const fs::path& file : files) {
+    auto digest = base::digest_of_file(file.string());
+    if (!digest) return fail(digest.error());
+    hasher.add(file.filename().string()).add(*digest);
+  }
+  out.folder = hasher.finish();
+  out.path = fs::absolute(folder).lexically_normal().string();
+  return out;
+}
+
+/// Makes the folder and sees that files can be made in it, before hours are spent.
+Result<fs::path> check_output_folder(const std::string& given) {
+  const fs::path folder = fs::absolute(given.empty() ? fs::path(".") : fs::path(given)).lexically_normal();
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) return fail(ErrorCode::InvalidInput, "cannot make the output folder " + folder.string() + ": " + error.message());
+  if (::access(folder.c_str(), W_OK | X_OK) != 0) {
+    return fail(ErrorCode::InvalidInput, "cannot write into the output folder " + folder.string() + ": " + std::generic_category().message(errno));
+  }
+  return folder;
+}
+
+/// The socket that local workers connect to: in a folder only this user can enter.
+Result<base::ScratchFolder> socket_folder(const fs::path& cache) {
+  // A socket's path has at most 107 characters; a deep cache folder is no reason to fail.
+  constexpr std::size_t kMostPath = 80;
+  const fs::path parent = cache / "run";
+  return base::ScratchFolder::make(parent.string().size() <= kMostPath ? parent : fs::temp_directory_path(), "s");
+}
+
+ExitCode exit_code(const RunResult& result, FailOn fail_on) {
+  if (result.unsettled > 0 || result.interrupted || result.files_failed) return ExitCode::Unsettled;
+  if (result.model_failed) return ExitCode::Failed;
+  if (fail_on == FailOn::Never) return ExitCode::Success;
+  if (result.failing_errors > 0) return ExitCode::Failed;
+  return fail_on == FailOn::Difference && result.failing_differences > 0 ? ExitCode::Failed : ExitCode::Success;
+}
+
+/// Attempts of a later coordinator must have greater numbers than those of any earlier one, so the epoch is the wall clock.
+std::uint64_t make_epoch() {
+  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count());
+}
+
+Result<std::string> write_chips(const fs::path& folder, const std::vector<std::shared_ptr<const plan::PlanChip>>& chips) {
+  std::string text = "[";
+  for (const auto& chip : chips) text += (text.size() > 1 ? "," : "") + domain::chip_json(chip->spec);
+  const fs::path path = folder / "chips.json";
+  if (auto written = base::write_file_atomically(path, text + "]", base::Sync::No); !written) return fail(written.error());
+  return path.string();
+}
+
+Result<RunResult> run(DiscoverRequest request, Console& console) {
+  auto store = store::SqliteStore::open(request.cache);
+  if (!store) return fail(store.error());
+  auto recovered = recover_folder(**store, request.cache, request.output_folder);
+  if (!recovered) return fail(recovered.error());
+  for (const fs::path& path : *recovered) console.say("[ExecutorJSON] a run did not end; " + path.string() + " was brought up to date");
+  store::RunStart start;
+  start.process = base::this_process();
+  start.started_ms = static_cast<std::int64_t>(std::time(nullptr)) * 1000;
+  start.command = request.command;
+  auto run_id = (*store)->begin_run(start);
+  if (!run_id) return fail(run_id.error());
+
+  auto sockets = socket_folder(request.cache);
+  if (!sockets) return fail(sockets.error());
+  auto chips_file = write_chips(sockets->path(), request.chips);
+  if (!chips_file) return fail(chips_file.error());
+  const std::string endpoint = "ipc://" + (sockets->path() / "w").string();
+  transport::Context context;
+  auto socket = transport::Socket::bind(context, endpoint, transport::LinkSettings{});
+  if (!socket) return fail(socket.error());
+  const std::uint64_t epoch = make_epoch();
+  WorkerHub hub(std::move(*socket), epoch);
+  LocalWorkers workers({worker_program(), share_cores(request.options.workers), {"--connect", endpoint, "--chips", *chips_file}});
+
+  Dispatcher::Settings settings;
+  settings.policy.first_attempt = (epoch << 24) + 1;
+  settings.policy.wait_workers = std::chrono::milliseconds(request.options.wait_workers_ms);
+  settings.epoch = epoch;
+  settings.run = *run_id;
+  settings.limits.compile_timeout_ms = request.options.compile_timeout_ms;
+  settings.limits.run_timeout_ms = request.options.run_timeout_ms;
+  settings.limits.memory_bytes = request.options.memory_bytes;
+  for (const auto& chip : request.chips) settings.chips.push_back(chip->spec);
+  DiscoverRun run(std::move(request), console, **store, *run_id);
+  Dispatcher dispatcher(std::move(settings), hub, **store, &workers, run);
+  const RunResult result = run.go(dispatcher);
+  if (!result.interrupted) (*store)->append({store::RunEndedFact{*run_id, 0}});
+  if (auto closed = (*store)->close(); !closed) console.error(closed.error().text());
+  return result;
+}
+
+}  // namespace
+
+int cmd_discover(DiscoverOptions options, const std::vector<std::string>& command) {
+  auto console = Console::open({options.verbose, options.quiet, options.log_file});
+  if (!console) {
+    std::fprintf(stderr, "Error: %s\n", console.error().text().c_str());
+    return static_cast<int>(ExitCode::Failed);
+  }
+  const auto refuse = [&console](const base::Error& error) {
+    console->error(error.text());
+    return static_cast<int>(ExitCode::Failed);
+  };
+  if (options.models.empty()) return refuse({ErrorCode::InvalidInput, "--model is required"});
+  if (options.workers == 0) options.workers = usable_cores().size();
+  auto models = expand_models(options.models);
+  if (!models) return refuse(models.error());
+  auto inputs = find_inputs(options.inputs_dir);
+  if (!inputs) return refuse(inputs.error());
+  auto chips = find_chips(options);
+  if (!chips) return refuse(chips.error());
+  if (auto checked = check_executors(options, *chips); !checked) return refuse(checked.error());
+  auto folder = check_output_folder(options.output_dir);
+  if (!folder) return refuse(folder.error());
+
+  const FailOn fail_on = options.fail_on;
+  DiscoverRequest request;
+  request.options = std::move(options);
+  request.models = std::move(*models);
+  request.chips = std::move(chips->chips);
+  request.machine = std::move(chips->machine);
+  request.inputs = std::move(*inputs);
+  request.output_folder = std::move(*folder);
+  request.cache = base::cache_folder();
+  request.command = command;
+  auto result = run(std::move(request), *console);
+  if (!result) return refuse(result.error());
+  return static_cast<int>(exit_code(*result, fail_on));
+}
+
+}  // namespace layerfarm::coordinator::app

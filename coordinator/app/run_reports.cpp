@@ -1,0 +1,203 @@
+#include "coordinator/app/run_reports.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "coordinator/app/layer_facts.h"
+#include "coordinator/report/ops.h"
+#include "shared/base/time.h"
+
+namespace layerfarm::coordinator::app {
+using base::fail;
+using base::Result;
+using plan::CaseSettled;
+using plan::How;
+
+namespace {
+
+/// What an old report says, as planning minds it.
+plan::OldReport old_report(const report::ReportPaths& paths) {
+  plan::OldReport out;
+  auto file = report::load_config(paths.report);
+  if (!file) return out;
+  for (const report::Op& op : report::ops_of(*file)) {
+    for (const report::OpResult& result : op.results) {
+      if (const auto status = domain::status_from_name(result.status)) out.statuses[op.id][result.executor] = *status;
+    }
+  }
+  return out;
+}
+
+/// Edited tolerances as the state has understood them.
+void add_edits(plan::OldReport& old, const report::ReportState& state, const std::vector<std::size_t>& layers) {
+  for (const std::size_t layer : layers) {
+    const domain::Tolerance tolerance = state.tolerance(layer, 0);
+    old.edits[state.plan().layers[layer].id] = {tolerance.fp_avg_tol, tolerance.fp_max_tol};
+  }
+}
+
+domain::Diagnostic layer_problem(const domain::Layer& layer) {
+  domain::Diagnostic out;
+  out.where = "prepare";
+  out.cause = "untestable";
+  out.text = layer.problem;
+  return out;
+}
+
+}  // namespace
+
+domain::ChipSpec with_tolerances(domain::ChipSpec chip, const plan::ToleranceFlags& flags) {
+  for (domain::ExecutorSpec& executor : chip.executors) executor.tolerance = plan::tolerance_in_force(executor, flags, nullptr);
+  return chip;
+}
+
+Result<OpenedReport> open_report(ReportSetup setup) {
+  OpenedReport out;
+  LayerFactsResult facts = layer_facts(*setup.model, setup.options.skip_ops);
+  out.warning = std::move(facts.warning);
+  report::ReportPlan plan;
+  plan.model_name = setup.model_name;
+  plan.chip = with_tolerances(setup.chip->spec, setup.options.tolerance);
+  plan.layers = std::move(facts.layers);
+  plan.settings = setup.settings;
+  plan.reference = setup.reference;
+  plan.tools = setup.tools;
+  plan.rule = setup.rule;
+  plan.skip_mode = setup.options.skip_mode;
+  plan.skip_executors = setup.options.skip_executors;
+  out.report.state = std::make_unique<report::ReportState>(std::move(plan));
+  out.report.writer = std::make_unique<report::ReportWriter>(*out.report.state, setup.paths);
+  auto takeover = out.report.writer->load();
+  if (!takeover) return fail(takeover.error());
+  out.takeover = std::move(*takeover);
+  if (out.takeover.set_aside.empty()) out.old = old_report(setup.paths);
+  add_edits(out.old, *out.report.state, out.takeover.tolerances);
+  out.report.settled.resize(setup.model->layers.size() * setup.chip->spec.executors.size());
+  out.report.setup = std::move(setup);
+  return out;
+}
+
+std::optional<report::CaseResult> case_result_of(const CaseSettled& settled, const ReportSetup& setup, KnownOutcomes& known) {
+  const domain::Layer& layer = setup.model->layers[settled.layer];
+  const domain::ExecutorSpec& executor = setup.chip->spec.executors[settled.executor];
+  report::CaseResult out;
+  switch (settled.how) {
+    case How::Skipped:
+    case How::Unsettled: return std::nullopt;
+    case How::Judged:
+    case How::Failed:
+    case How::Copied:
+    case How::CopiedOld:
+      if (settled.outcome && settled.outcome->executed) {
+        out = report::case_result(settled.judgement, settled.outcome->executed->outputs, settled.tolerance);
+      } else if (settled.outcome) {
+        out = report::case_result(settled.outcome->diagnostic, settled.tolerance);
+      } else if (settled.how == How::CopiedOld) {
+        out.status = settled.judgement.status;
+        out.tolerance = settled.tolerance;
+      } else {
+        out = report::case_result(layer_problem(layer), settled.tolerance);
+      }
+  }
+  if (settled.how == How::Copied || settled.how == How::CopiedOld) out.copied_from = setup.model->layers[settled.source_layer].id;
+  out.same_engine = executor.same_engine;
+  if (settled.timed && settled.timed->timed) out.timing = report::timing_of(*settled.timed->timed);
+  if (!settled.prepare_key.is_zero()) {
+    if (const auto prepared = known.find(settled.prepare_key); prepared && prepared->prepared) out.reference = prepared->prepared->reference;
+  }
+  if (settled.outcome && settled.outcome->executed) out.note = settled.outcome->executed->note;
+  if (settled.compile_key.is_zero()) return out;
+  if (const auto compiled = known.find(settled.compile_key); compiled && compiled->artifact) {
+    const domain::Artifact& artifact = *compiled->artifact;
+    if (out.note.empty()) out.note = artifact.note;
+    if (setup.options.collect_timing) {
+      out.compile = report::CompileCost{static_cast<double>(artifact.compile_us) / 1000.0, artifact.batch, settled.compile_stored};
+    }
+  }
+  return out;
+}
+
+std::optional<report::CaseResult> RunReports::settle(const CaseSettled& settled) {
+  OpenReport& report = reports_[settled.file.value()];
+  if (settled.how == How::Unsettled) {
+    report.state->unsettle(settled.layer, settled.executor, settled.reason);
+    return std::nullopt;
+  }
+  auto result = case_result_of(settled, report.setup, known_);
+  if (!result) return std::nullopt;
+  report.state->settle(settled.layer, settled.executor, *result);
+  report.settled[settled.layer * report.setup.chip->spec.executors.size() + settled.executor] = true;
+  ++(settled.stored ? report.stored : report.fresh);
+  return result;
+}
+
+std::optional<base::Time> RunReports::next_due() const {
+  std::optional<base::Time> out;
+  for (const OpenReport& report : reports_) {
+    if (!report.writer->is_due(report::Phase::Running)) continue;
+    out = out ? std::min(*out, report.next_write) : report.next_write;
+  }
+  return out;
+}
+
+void RunReports::write_due(base::Time now) {
+  for (OpenReport& report : reports_) {
+    if (now < report.next_write || !report.writer->is_due(report::Phase::Running)) continue;
+    const base::Time begun = base::MonotonicClock().now();
+    write(report, report::Phase::Running);
+    report.next_write = now + report::write_interval(base::MonotonicClock().now() - begun);
+  }
+}
+
+bool RunReports::write(OpenReport& report, report::Phase phase) {
+  auto written = report.writer->write(phase);
+  if (!written) {
+    // Said once per kind of trouble: a full disk fails every second.
+    if (report.trouble != written.error().text()) console_.error(written.error().text());
+    report.trouble = written.error().text();
+    return false;
+  }
+  if (!report.trouble.empty()) console_.say("[ExecutorJSON] " + report.setup.paths.report.string() + " can be written again");
+  report.trouble.clear();
+  for (const std::string& warning : written->warnings) console_.say("[CompilerJSON] " + warning);
+  for (const std::string& layer : written->taken_over.edited) {
+    console_.say("[ExecutorJSON] " + layer + ": the recommendation was edited; it is kept");
+  }
+  judge_again(report, written->taken_over);
+  return true;
+}
+
+void RunReports::judge_again(OpenReport& report, const report::Takeover& takeover) {
+  const ReportSetup& setup = report.setup;
+  const plan::PlanChip& chip = *setup.chip;
+  for (const std::size_t place : takeover.tolerances) {
+    const domain::Layer& layer = setup.model->layers[place];
+    for (std::size_t i = 0; i < chip.spec.executors.size(); ++i) {
+      if (!report.settled[place * chip.spec.executors.size() + i]) continue;  // judged by the edited tolerance when it comes
+      CaseSettled again;
+      again.layer = static_cast<std::uint32_t>(place);
+      again.executor = static_cast<std::uint32_t>(i);
+      again.how = How::Judged;
+      if (chip.needs_prepare) again.prepare_key = domain::prepare_key(layer, setup.inputs, setup.reference_tool);
+      if (chip.needs_compile) again.compile_key = domain::compile_key(layer, chip.spec, chip.spec.executors[i], chip.tool);
+      again.outcome = known_.find(domain::execute_key(again.prepare_key, again.compile_key, chip.spec, chip.tool));
+      if (!again.outcome || !again.outcome->executed) continue;  // a failed case stays failed whatever the tolerance
+      again.tolerance = report.state->tolerance(place, i);
+      const auto judgement = domain::judge(again.outcome->executed->outputs, again.outcome->executed->expected_outputs, again.tolerance);
+      if (!judgement) {
+        console_.say("[ExecutorJSON] " + layer.id + ": the stored numbers do not tell the counts for the edited tolerance; run discover again");
+        continue;
+      }
+      again.judgement = *judgement;
+      if (const auto result = case_result_of(again, setup, known_)) report.state->settle(place, i, *result);
+    }
+  }
+}
+
+bool RunReports::finish(report::Phase phase) {
+  bool good = true;
+  for (OpenReport& report : reports_) good = write(report, phase) && good;
+  return good;
+}
+
+}  // namespace layerfarm::coordinator::app

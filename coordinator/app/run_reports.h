@@ -1,0 +1,86 @@
+// RunReports: the reports of a run, one per (model, chip): settled cases go in, files are kept up to date by a timer. Loop thread only.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "coordinator/app/console.h"
+#include "coordinator/app/known_outcomes.h"
+#include "coordinator/app/model_list.h"
+#include "coordinator/plan/case_book.h"
+#include "coordinator/report/report_state.h"
+#include "coordinator/report/report_writer.h"
+
+namespace layerfarm::coordinator::app {
+
+/// What a report is about, known once its model was read.
+struct ReportSetup {
+  std::string model_name;
+  std::shared_ptr<const domain::ModelAnalysis> model;
+  std::shared_ptr<const plan::PlanChip> chip;
+  report::ReportPaths paths;
+  report::json::Value settings;
+  std::string reference;
+  std::vector<std::pair<std::string, std::string>> tools;
+  report::Rule rule = report::Rule::Priority;
+  plan::PlanOptions options;
+  domain::InputSet inputs;
+  domain::ToolIdentity reference_tool;
+};
+
+/// One report. Its place in the run is its file id.
+struct OpenReport {
+  ReportSetup setup;
+  std::unique_ptr<report::ReportState> state;
+  std::unique_ptr<report::ReportWriter> writer;
+  base::Time next_write{0};
+  std::uint64_t fresh = 0;
+  std::uint64_t stored = 0;
+  std::vector<bool> settled;  ///< by layer x executors + executor: this run has a verdict
+  std::string trouble;  ///< why the last write failed; empty = it did not
+};
+
+/// Tolerances that users see: chip file under flags, per executor.
+[[nodiscard]] domain::ChipSpec with_tolerances(domain::ChipSpec chip, const plan::ToleranceFlags& flags);
+
+/// Makes the state of a report and takes over what is on disk. Errors name the file.
+struct OpenedReport {
+  OpenReport report;
+  report::Takeover takeover;
+  plan::OldReport old;
+  std::string warning;  ///< about locations
+};
+[[nodiscard]] base::Result<OpenedReport> open_report(ReportSetup setup);
+
+/// A settled case as the report shows it; empty for skipped and unsettled ones.
+[[nodiscard]] std::optional<report::CaseResult> case_result_of(const plan::CaseSettled& settled, const ReportSetup& setup,
+                                                               KnownOutcomes& known);
+
+class RunReports {
+ public:
+  RunReports(Console& console, KnownOutcomes& known, base::Time started) : console_(console), known_(known), last_turn_(started) {}
+
+  void add(OpenReport report) { reports_.push_back(std::move(report)); }
+  [[nodiscard]] std::vector<OpenReport>& all() { return reports_; }
+  /// Puts the case into its report. The result that it shows, for the log.
+  std::optional<report::CaseResult> settle(const plan::CaseSettled& settled);
+  /// Writes what is due; `now` from the same clock as at the start.
+  void write_due(base::Time now);
+  /// When write_due has something to do next; empty = nothing changed.
+  [[nodiscard]] std::optional<base::Time> next_due() const;
+  /// Writes every report for good. False when one could not be written.
+  [[nodiscard]] bool finish(report::Phase phase);
+
+ private:
+  bool write(OpenReport& report, report::Phase phase);
+  void judge_again(OpenReport& report, const report::Takeover& takeover);
+
+  Console& console_;
+  KnownOutcomes& known_;
+  base::Time last_turn_;
+  std::vector<OpenReport> reports_;
+};
+
+}  // namespace layerfarm::coordinator::app
