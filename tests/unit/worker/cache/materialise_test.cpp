@@ -1,4 +1,4 @@
-#include "worker/toolchain/materialise.h"
+#include "worker/cache/materialise.h"
 
 #include <doctest/doctest.h>
 
@@ -7,7 +7,7 @@
 #include "shared/base/files.h"
 
 using namespace layerfarm;
-using namespace layerfarm::worker::toolchain;
+using namespace layerfarm::worker::cache;
 namespace fs = std::filesystem;
 
 namespace {
@@ -27,7 +27,8 @@ TEST_CASE("a module and its data files lie together under the names that it refe
   CHECK(placed.module == place.folder.path() / "a" / "b" / "layer.onnx");
   CHECK(base::read_file(placed.module).value() == "the module");
   CHECK(base::read_file(place.folder.path() / "a" / "b" / "weights.bin").value() == "weights");
-  CHECK(place_module(place.blobs, module, place.folder.path() / "a" / "b", "layer").ok());  // again does no harm
+  CHECK(place_module(place.blobs, module, place.folder.path() / "a" / "b", "layer")
+            .ok());  // again does no harm
 }
 
 TEST_CASE("pruned blobs are named, all of them") {
@@ -36,14 +37,42 @@ TEST_CASE("pruned blobs are named, all of them") {
   module.blob = base::digest_of("gone");
   module.data = {{.name = "w", .blob = base::digest_of("gone too"), .bytes = 1}};
   const Placed placed = place_module(place.blobs, module, place.folder.path() / "x", "layer");
-  CHECK(placed.lost == std::vector<base::Digest>{base::digest_of("gone"), base::digest_of("gone too")});
+  CHECK(placed.lost ==
+        std::vector<base::Digest>{base::digest_of("gone"), base::digest_of("gone too")});
   const base::Digest there = place.blobs.put("there").value();
-  CHECK(missing_blobs(place.blobs, {there, base::digest_of("gone")}) == std::vector<base::Digest>{base::digest_of("gone")});
+  CHECK(missing_blobs(place.blobs, {there, base::digest_of("gone")}) ==
+        std::vector<base::Digest>{base::digest_of("gone")});
+}
+
+TEST_CASE("an artifact lies beside its data files under the name that its tool wants") {
+  Place place;
+  domain::Artifact artifact;
+  artifact.blob = place.blobs.put("compiled").value();
+  artifact.data = {{.name = "context.bin", .blob = place.blobs.put("binary").value(), .bytes = 6}};
+  const fs::path folder = place.folder.path() / "run";
+  const Placed placed = place_artifact(place.blobs, artifact, folder, "model.onnx");
+  REQUIRE(placed.ok());
+  CHECK(placed.module == folder / "model.onnx");
+  CHECK(base::read_file(placed.module).value() == "compiled");
+  CHECK(base::read_file(folder / "context.bin").value() == "binary");
+  artifact.blob = base::digest_of("gone");
+  CHECK(place_artifact(place.blobs, artifact, place.folder.path() / "other", "model.onnx").lost ==
+        std::vector<base::Digest>{base::digest_of("gone")});
+}
+
+TEST_CASE("a placed file shares its bytes with the blob") {
+  Place place;
+  domain::LayerModule module;
+  module.blob = place.blobs.put("large constants").value();
+  const Placed placed = place_module(place.blobs, module, place.folder.path() / "z", "layer");
+  REQUIRE(placed.ok());
+  CHECK(fs::equivalent(placed.module, place.blobs.path(module.blob)));
+  CHECK(fs::hard_link_count(placed.module) == 2);
 }
 
 TEST_CASE("a data file cannot leave its folder") {
   Place place;
-  for (const std::string name : {"../x", "/etc/x", "a/b", "", ".hidden"}) {
+  for (const std::string name : {"../x", "/etc/x", "a/b", "", ".hidden", "layer.onnx"}) {
     domain::LayerModule module;
     module.blob = place.blobs.put("m").value();
     module.data = {{.name = name, .blob = module.blob, .bytes = 1}};
