@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <cstdlib>
 
+#include "shared/base/process_identity.h"
+
 namespace layerfarm::base {
 namespace {
 
@@ -94,7 +96,8 @@ Result<ScratchFolder> ScratchFolder::make(const std::filesystem::path& parent, c
   std::error_code error;
   std::filesystem::create_directories(parent, error);
   if (error) return fail(ErrorCode::Internal, "cannot make the folder " + parent.string() + ": " + error.message());
-  std::string pattern = (parent / (prefix + "-XXXXXX")).string();
+  // Named after its maker, so that what a killed process left is known as such (leftovers.h).
+  std::string pattern = (parent / (this_process_tag() + "-" + prefix + "-XXXXXX")).string();
   if (::mkdtemp(pattern.data()) == nullptr) return fail(os_error("cannot make a folder in " + parent.string(), errno));
   return ScratchFolder(pattern);
 }

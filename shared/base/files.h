@@ -20,7 +20,7 @@ enum class Sync { Yes, No };
 /// A folder of one's own that is removed, content and all, when this goes out of scope.
 class ScratchFolder {
  public:
-  /// Makes `<parent>/<prefix>-XXXXXX`; the parent is made too.
+  /// Makes `<parent>/<tag of this process>-<prefix>-XXXXXX`; the parent is made too. What is left after a kill: leftovers.h.
   static Result<ScratchFolder> make(const std::filesystem::path& parent, const std::string& prefix);
   ScratchFolder(ScratchFolder&& other) noexcept;
   ScratchFolder& operator=(ScratchFolder&& other) noexcept;

@@ -34,22 +34,47 @@ TEST_CASE("a process that ended is not alive") {
   CHECK_FALSE(is_alive(identity));
 }
 
-TEST_CASE(
-    "another machine's processes count as alive, those from before this machine's boot do not") {
+TEST_CASE("processes that cannot be seen count as alive, those from before this boot do not") {
   ProcessIdentity far = this_process();
-  far.host = "elsewhere/0000";
+  far.host = "elsewhere/0000/pid:[1]";
   CHECK(is_alive(far));
   ProcessIdentity before = this_process();
-  before.host = before.host.substr(0, before.host.find('/')) + "/another-boot";
+  before.host = before.host.substr(0, before.host.find('/')) + "/another-boot/pid:[1]";
   CHECK_FALSE(is_alive(before));
+  ProcessIdentity contained = this_process();
+  contained.host = contained.host.substr(0, contained.host.rfind('/')) + "/pid:[1]";
+  CHECK(is_alive(contained));
 }
 
 TEST_CASE("a tag gives its process back, and nothing else passes for one") {
   const ProcessIdentity self = this_process();
+  CHECK(this_process_tag() == self.tag());
   CHECK(process_from_tag(self.tag()) == self);
   CHECK(process_from_tag(self.tag() + "-lease") == self);
+  ProcessIdentity far = self;
+  far.host = "elsewhere/0000/pid:[1]";
+  CHECK_FALSE(process_from_tag(far.tag()).has_value());
   CHECK_FALSE(process_from_tag("").has_value());
   CHECK_FALSE(process_from_tag("123").has_value());
   CHECK_FALSE(process_from_tag("123.").has_value());
-  CHECK_FALSE(process_from_tag("x.1").has_value());
+  CHECK_FALSE(process_from_tag("123.4").has_value());
+  CHECK_FALSE(process_from_tag("123.4.").has_value());
+  CHECK_FALSE(process_from_tag("x.1.2").has_value());
+}
+
+TEST_CASE("a forked child has a tag of its own") {
+  const std::string mine = this_process_tag();
+  int ends[2];
+  REQUIRE(::pipe(ends) == 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const char other = this_process_tag() == mine ? 'n' : 'y';
+    ::_exit(::write(ends[1], &other, 1) == 1 ? 0 : 1);
+  }
+  char answer = 0;
+  CHECK(::read(ends[0], &answer, 1) == 1);
+  CHECK(answer == 'y');
+  ::waitpid(child, nullptr, 0);
+  ::close(ends[0]);
+  ::close(ends[1]);
 }
