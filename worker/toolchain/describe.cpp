@@ -45,8 +45,8 @@ protocol::Ability ability_for(const domain::ChipSpec& chip) {
   out.chip = base::digest_of(domain::chip_json(chip));
   const std::unique_ptr<Toolchain> toolchain = make_toolchain(chip.toolchain);
   if (toolchain == nullptr) {
-    out.missing = "toolchain '" + chip.toolchain + "'";
-    out.how_to_get = "correct the chip file of " + chip.name + " (known: " + joined(toolchain_names()) + ")";
+    out.missing = "an adapter for the toolchain '" + chip.toolchain + "'";
+    out.how_to_get = "this version has " + joined(toolchain_names()) + ": take a chip of one of these, or correct 'toolchain' in the chip file";
     return out;
   }
   const Needs needs = toolchain->needs(chip);

@@ -67,12 +67,13 @@ Target target_of(const domain::ChipSpec& chip, const domain::ExecutorSpec& execu
   return out;
 }
 
-std::vector<std::string> compile_command(const Target& target, const fs::path& module, const fs::path& out) {
+std::vector<std::string> compile_command(const Target& target, const std::vector<int>& cores, const fs::path& module, const fs::path& out) {
   std::vector<std::string> argv = {compiler_program().string(), "--iree-hal-target-device=local",
                                    "--iree-hal-local-target-device-backends=" + target.backend,
                                    // Else float64 is computed as float32, and a float64 result does not fit its buffer.
                                    "--iree-input-demote-f64-to-f32=false"};
   if (!target.cpu.empty()) argv.push_back("--iree-llvmcpu-target-cpu=" + target.cpu);
+  if (cores.size() == 1) argv.emplace_back("--mlir-disable-threading");  // threads would only take turns
   argv.insert(argv.end(), target.flags.begin(), target.flags.end());
   argv.insert(argv.end(), {module.string(), "-o", out.string()});
   return argv;
@@ -192,7 +193,7 @@ class Compilation {
                       std::chrono::steady_clock::time_point started, bool raised) {
     const fs::path artifact = context_.scratch / "module.vmfb";
     ToolCall call{.command = {}, .where = "compile", .tool = tool_};
-    call.command.argv = compile_command(target_, module.filename(), artifact.filename());
+    call.command.argv = compile_command(target_, context_.cores, module.filename(), artifact.filename());
     call.command.environment = {{"TMPDIR", context_.scratch.string()}};
     call.command.folder = context_.scratch;
     call.command.cores = context_.cores;

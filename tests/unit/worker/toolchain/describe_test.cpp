@@ -30,7 +30,7 @@ TEST_CASE("a machine's description has one ability per chip, in order, and its p
   const auto chip = domain::parse_chip(kNull, "x").value();
   CHECK(answer["abilities"][0].at("chip") == base::digest_of(domain::chip_json(chip)).hex());
   CHECK(answer["abilities"][1].at("found") == false);
-  CHECK(answer["abilities"][1].at("missing") == "toolchain 'vendor'");
+  CHECK(answer["abilities"][1].at("missing") == "an adapter for the toolchain 'vendor'");
   CHECK(answer["abilities"][1].at("how_to_get").get<std::string>().find("null") != std::string::npos);
 }
 
