@@ -48,10 +48,12 @@ class DataStore {
   Files files_;
 };
 
-/// Operators whose results have a shape that depends on the values that are fed; a shape seen in one run says nothing about the next.
-bool shape_depends_on_values(const pb::NodeProto& node) {
-  static const std::set<std::string> names = {"NonZero", "Compress", "Unique", "NonMaxSuppression", "If", "Loop", "Scan", "StringSplit", "Optional"};
-  return !in_default_domain(node) || names.contains(node.op_type());
+/// Whether a result's shape depends on the values that are fed: then neither the file nor a run of the model can say it for the layer.
+bool shape_depends_on_values(const pb::NodeProto& node, const std::string& output, const Shapes& shapes) {
+  static const std::set<std::string> always = {"NonZero", "Compress", "Unique", "NonMaxSuppression"};
+  static const std::set<std::string> perhaps = {"If", "Loop", "Scan"};
+  if (in_default_domain(node) && always.contains(node.op_type())) return true;
+  return (!in_default_domain(node) || perhaps.contains(node.op_type())) && shapes.seen_in_run.contains(output);
 }
 
 /// Why a value cannot be fed or compared; empty when it can.
@@ -60,7 +62,7 @@ std::string value_problem(const std::string& what, const std::string& name, cons
   const std::string value = what + " '" + name + "'";
   if (found == types.end() || (found->second.other.empty() && found->second.dtype == DType::Undefined)) return "the type of " + value + " is unknown";
   const ValueType& type = found->second;
-  if (!type.other.empty()) return value + " is a " + type.other + "; only tensors can be fed and compared";
+  if (!type.other.empty()) return value + " is " + (type.other.starts_with("o") ? "an " : "a ") + type.other + "; only tensors can be fed and compared";
   if (!domain::is_floating(type.dtype) && !domain::is_integer(type.dtype) && type.dtype != DType::Bool) {
     return value + " has the element type " + type_text(type.dtype) + ", which cannot be fed and compared";
   }
@@ -91,12 +93,13 @@ std::vector<std::string> layer_ids(const std::vector<const pb::NodeProto*>& node
   }
   std::set<std::string> seen;
   for (std::string& id : ids) {
-    const std::string natural = id;
-    for (int n = 2; !seen.insert(id).second; ++n) {
-      id = natural + "_" + std::to_string(n);
-      if (taken.contains(id)) continue;
-      taken.insert(id);
-    }
+    if (seen.insert(id).second) continue;
+    std::string other;
+    int n = 2;
+    do {
+      other = id + "_" + std::to_string(n++);
+    } while (!taken.insert(other).second);
+    id = other;
   }
   return ids;
 }
@@ -181,12 +184,10 @@ Result<Layer> make_layer(const pb::NodeProto& node, std::string id, std::size_t 
     if (const auto found = model.shapes.types.find(name); found != model.shapes.types.end()) types.insert(*found);
   }
   ValueTypes written = types;
-  if (shape_depends_on_values(node)) {
-    for (const std::string& name : node.output()) {
-      if (const auto found = written.find(name); found != written.end() && model.shapes.seen_in_run.contains(name)) {
-        std::fill(found->second.dims->begin(), found->second.dims->end(), -1);
-      }
-    }
+  for (const std::string& name : node.output()) {
+    const auto found = written.find(name);
+    if (found == written.end() || !found->second.dims || !shape_depends_on_values(node, name, model.shapes)) continue;
+    std::fill(found->second.dims->begin(), found->second.dims->end(), -1);
   }
   const CanonicalLayer canonical = canonical_layer(node, model.loaded.proto, written, model.constants);
   auto stored = store_module(canonical.module, canonical.constants, model.blobs, &model.data);

@@ -124,8 +124,8 @@ std::optional<Constant> slice(const pb::NodeProto& node, const std::vector<const
     first += start * own[*axis];
   }
   const TensorType type{data.type.dtype, dims};
-  if (!allowed_size(type)) return std::nullopt;
   if (data.repeated) return make_repeated(type, Bytes(data.bytes));
+  if (!allowed_size(type)) return std::nullopt;
   return make_constant(type, strided_copy(data, dims, first, strides));
 }
 
@@ -277,8 +277,9 @@ std::optional<Constant> transpose(const pb::NodeProto& node, const std::vector<c
     strides.push_back(own[*axis]);
   }
   const TensorType type{data.type.dtype, dims};
-  if (dims.size() != rank || !allowed_size(type)) return std::nullopt;
+  if (dims.size() != rank) return std::nullopt;
   if (data.repeated) return make_repeated(type, Bytes(data.bytes));
+  if (!allowed_size(type)) return std::nullopt;
   return make_constant(type, strided_copy(data, dims, 0, strides));
 }
 

@@ -190,27 +190,10 @@ Answer tile_repeats(const Site& site) {
   return exactly(repeats);
 }
 
-Ints axes_of(const Site& site, int place, std::size_t count) {
-  if (const Constant* axes = site.constant(place)) return axes->integers().value_or(Ints());
-  return first_axes(count);
-}
-
-Answer pad_amounts(const Site& site) {
-  const auto both = data_and_output(site);
-  const std::size_t half = site.count() / 2;
-  Ints pads(site.count(), 0);
-  if (!both) return exactly(pads);
-  const Ints axes = axes_of(site, 3, half);
-  for (std::size_t i = 0; i < half && i < axes.size(); ++i) {
-    const std::int64_t axis = axes[i] < 0 ? axes[i] + static_cast<std::int64_t>(both->first.size()) : axes[i];
-    pads[half + i] = at(both->second, axis) - at(both->first, axis);
-  }
-  return exactly(pads);
-}
-
-/// Axes of a Slice whose axes are an input too: those that shrink, then the others.
-Ints slice_axes(const Site& site, std::size_t count) {
-  if (site.node.input_size() <= 3 || site.node.input(3).empty() || site.constant(3) != nullptr) return axes_of(site, 3, count);
+/// Axes of a Slice or Pad; where they are an input too: those whose size changes, then the others.
+Ints moved_axes(const Site& site, std::size_t count) {
+  if (const Constant* axes = site.constant(3)) return axes->integers().value_or(Ints());
+  if (site.node.input_size() <= 3 || site.node.input(3).empty()) return first_axes(count);
   const auto both = data_and_output(site);
   if (!both) return first_axes(count);
   Ints axes;
@@ -222,9 +205,24 @@ Ints slice_axes(const Site& site, std::size_t count) {
   return axes;
 }
 
+Answer pad_amounts(const Site& site) {
+  const auto both = data_and_output(site);
+  const std::size_t half = site.count() / 2;
+  Ints pads(site.count(), 0);
+  if (!both) return exactly(pads);
+  const Ints axes = moved_axes(site, half);
+  for (std::size_t i = 0; i < half && i < axes.size(); ++i) {
+    const std::int64_t axis = axes[i] < 0 ? axes[i] + static_cast<std::int64_t>(both->first.size()) : axes[i];
+    pads[half + i] = at(both->second, axis) - at(both->first, axis);
+  }
+  return exactly(pads);
+}
+
+Answer pad_axes(const Site& site) { return exactly(moved_axes(site, site.count())); }
+
 Answer slice_input(const Site& site) {
   const std::size_t count = site.count();
-  const Ints axes = slice_axes(site, count);
+  const Ints axes = moved_axes(site, count);
   if (site.place == 3) return exactly(axes);
   const auto both = data_and_output(site);
   const auto fixed = [&](int place) { return site.constant(place) != nullptr ? site.constant(place)->integers() : std::nullopt; };
@@ -454,6 +452,38 @@ Answer write_index(const Site& site) {
   return index_below(past && update ? at(*past, axis) - at(*update, axis) + 1 : 1);
 }
 
+/// How many keys and values of a padded cache are real.
+Answer real_lengths(const Site& site) {
+  const auto keys = site.dims(site.input(1));
+  return range(1, keys && keys->size() >= 2 ? static_cast<double>((*keys)[keys->size() - 2] + 1) : 2);
+}
+
+/// A block shape that the data can have been made of: as many elements as the channels allow, as many places as there are columns.
+Answer block_shape(const Site& site) {
+  const auto data = site.dims(site.input(0));
+  const auto out = site.dims(site.output(0));
+  const std::size_t rank = site.count();
+  Ints block(rank, 1);
+  if (!data || !out || data->size() != 3 || out->size() != rank + 2 || rank == 0 || (*out)[1] <= 0) return exactly(block);
+  const std::int64_t elements = (*data)[1] / (*out)[1];
+  const auto attribute = [&](const char* name, std::size_t i, std::int64_t fallback) {
+    const Ints values = ints_attribute(site.node, name);
+    return i < values.size() ? values[i] : fallback;
+  };
+  const std::function<bool(std::size_t, std::int64_t, std::int64_t)> fits = [&](std::size_t i, std::int64_t left, std::int64_t columns) {
+    if (i == rank) return left == 1 && columns == (*data)[2];
+    for (std::int64_t size = 1; size <= left; ++size) {
+      if (left % size != 0) continue;
+      const std::int64_t room = (*out)[i + 2] + attribute("pads", i, 0) + attribute("pads", i + rank, 0) - attribute("dilations", i, 1) * (size - 1) - 1;
+      block[i] = size;
+      if (room >= 0 && fits(i + 1, left / size, columns * (room / std::max<std::int64_t>(attribute("strides", i, 1), 1) + 1))) return true;
+    }
+    return false;
+  };
+  if (elements > 4096 || !fits(0, elements, 1)) block.assign(rank, 1);
+  return exactly(block);
+}
+
 /// Operator (contrib ones with their domain) and place of the input.
 using Key = std::pair<std::string, int>;
 struct KeyHash {
@@ -490,7 +520,7 @@ const std::unordered_map<Key, Rule, KeyHash>& rules() {
       {{"ConstantOfShape", 0}, output_dims},
       {{"Tile", 1}, tile_repeats},
       {{"Pad", 1}, pad_amounts},
-      {{"Pad", 3}, [](const Site& site) { return exactly(first_axes(site.count())); }},
+      {{"Pad", 3}, pad_axes},
       {{"Slice", 1}, slice_input},
       {{"Slice", 2}, slice_input},
       {{"Slice", 3}, slice_input},
@@ -505,6 +535,8 @@ const std::unordered_map<Key, Rule, KeyHash>& rules() {
       {{"Unsqueeze", 1}, squeezed_axes},
       {{"CenterCropPad", 1}, crop_shape},
       {{"Col2Im", 1}, spatial_dims},
+      {{"Col2Im", 2}, block_shape},
+      {{"Attention", 6}, real_lengths},
       {{"AffineGrid", 1}, grid_size},
       {{"TopK", 1}, top_k},
       {{"Range", 0}, range_input},

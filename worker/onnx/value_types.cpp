@@ -8,16 +8,19 @@ namespace layerfarm::worker::onnx {
 namespace {
 
 std::string describe(const pb::TypeProto& type) {
-  const auto inner = [](const pb::TypeProto& element) {
-    return element.has_tensor_type() ? type_text(static_cast<domain::DType>(element.tensor_type().elem_type())) + " tensors" : describe(element) + "s";
+  const auto of = [](const std::string& kind, const pb::TypeProto& element) {
+    if (!element.has_tensor_type()) return kind + " of " + describe(element) + "s";
+    return kind + " of " + type_text(static_cast<domain::DType>(element.tensor_type().elem_type())) + " tensors";
   };
   switch (type.value_case()) {
-    case pb::TypeProto::kSequenceType: return "sequence of " + inner(type.sequence_type().elem_type());
-    case pb::TypeProto::kOptionalType: return "optional of " + inner(type.optional_type().elem_type());
+    case pb::TypeProto::kSequenceType: return of("sequence", type.sequence_type().elem_type());
+    case pb::TypeProto::kOptionalType:
+      // The element of an optional is one thing, not many.
+      return type.optional_type().elem_type().has_tensor_type() ? of("optional", type.optional_type().elem_type())
+                                                                : "optional " + describe(type.optional_type().elem_type());
     case pb::TypeProto::kMapType: return "map";
     case pb::TypeProto::kSparseTensorType: return "sparse tensor";
     case pb::TypeProto::kOpaqueType: return "opaque value";
-    case pb::TypeProto::kTensorType: return "tensor";
     default: return "value of unknown type";
   }
 }

@@ -1,0 +1,149 @@
+#include "worker/onnx/fold.h"
+
+#include <cstring>
+
+#include "tests/unit/worker/onnx/bench.h"
+
+using namespace layerfarm;
+using namespace layerfarm::test;
+using domain::DType;
+using Ints = std::vector<std::int64_t>;
+
+namespace {
+
+lf::Constant ints(Ints dims, const Ints& values) {
+  return lf::make_constant({DType::Int64, std::move(dims)}, base::Bytes(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(std::int64_t)));
+}
+lf::Constant floats(Ints dims, const std::vector<float>& values) {
+  return lf::make_constant({DType::Float32, std::move(dims)}, base::Bytes(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)));
+}
+std::vector<float> as_floats(const lf::Constant& value) {
+  std::vector<float> out(value.bytes.size() / sizeof(float));
+  std::memcpy(out.data(), value.bytes.data(), value.bytes.size());
+  return out;
+}
+/// The node of a text like `y = Slice<axis = 1>(a, b)`.
+std::optional<lf::Constant> run(const std::string& node, const std::vector<lf::Constant>& inputs) {
+  pb::NodeProto parsed;
+  pb::OnnxParser parser(node.c_str());
+  REQUIRE(parser.Parse(parsed).IsOK());
+  std::vector<const lf::Constant*> pointers;
+  for (const lf::Constant& input : inputs) pointers.push_back(input.type.dtype == DType::Undefined ? nullptr : &input);
+  return lf::evaluate(parsed, pointers);
+}
+void check(const std::optional<lf::Constant>& value, const Ints& dims, const Ints& numbers) {
+  REQUIRE(value);
+  CHECK(value->type.dims == dims);
+  CHECK(value->integers().value_or(Ints{-999}) == numbers);
+}
+
+}  // namespace
+
+TEST_CASE("a slice follows ONNX's rules for starts, ends, axes and steps in both forms") {
+  const auto data = ints({2, 4}, {0, 1, 2, 3, 4, 5, 6, 7});
+  check(run("y = Slice(d, s, e, a, t)", {data, ints({1}, {1}), ints({1}, {3}), ints({1}, {1}), ints({1}, {1})}), {2, 2}, {1, 2, 5, 6});
+  check(run("y = Slice(d, s, e, a, t)", {data, ints({1}, {-1}), ints({1}, {-99}), ints({1}, {-1}), ints({1}, {-2})}), {2, 2}, {3, 1, 7, 5});
+  check(run("y = Slice<starts = [0], ends = [9223372036854775807], axes = [0]>(d)", {data}), {2, 4}, {0, 1, 2, 3, 4, 5, 6, 7});
+  check(run("y = Slice(d, s, e)", {data, ints({2}, {1, 3}), ints({2}, {9, 3})}), {1, 0}, {});
+  CHECK_FALSE(run("y = Slice(d, s, e, a, t)", {data, ints({1}, {1}), ints({1}, {3}), ints({1}, {1}), ints({1}, {0})}));
+  CHECK_FALSE(run("y = Slice(d, s, e, a)", {data, ints({1}, {1}), ints({1}, {3}), ints({1}, {5})}));
+}
+
+TEST_CASE("concat joins along any axis and refuses parts that do not fit") {
+  check(run("y = Concat<axis = 0>(a, b)", {ints({1}, {1}), ints({2}, {2, 3})}), {3}, {1, 2, 3});
+  check(run("y = Concat<axis = -1>(a, b)", {ints({2, 1}, {1, 2}), ints({2, 2}, {3, 4, 5, 6})}), {2, 3}, {1, 3, 4, 2, 5, 6});
+  CHECK_FALSE(run("y = Concat<axis = 0>(a, b)", {ints({1}, {1}), floats({1}, {1})}));
+  CHECK_FALSE(run("y = Concat<axis = 0>(a, b)", {ints({1, 2}, {1, 2}), ints({1, 3}, {1, 2, 3})}));
+  CHECK_FALSE(run("y = Concat<axis = 1>(a)", {ints({2}, {1, 2})}));
+}
+
+TEST_CASE("gather takes negative indices and refuses those outside") {
+  const auto data = ints({3, 2}, {0, 1, 2, 3, 4, 5});
+  check(run("y = Gather<axis = 0>(d, i)", {data, ints({}, {-1})}), {2}, {4, 5});
+  check(run("y = Gather<axis = 1>(d, i)", {data, ints({2}, {1, 0})}), {3, 2}, {1, 0, 3, 2, 5, 4});
+  CHECK_FALSE(run("y = Gather<axis = 0>(d, i)", {data, ints({1}, {3})}));
+  CHECK_FALSE(run("y = Gather<axis = 2>(d, i)", {data, ints({1}, {0})}));
+}
+
+TEST_CASE("shapes are changed without touching the values") {
+  const auto data = ints({1, 3, 1}, {7, 8, 9});
+  check(run("y = Squeeze(d)", {data}), {3}, {7, 8, 9});
+  check(run("y = Squeeze(d, a)", {data, ints({1}, {-1})}), {1, 3}, {7, 8, 9});
+  check(run("y = Squeeze<axes = [0]>(d)", {data}), {3, 1}, {7, 8, 9});
+  CHECK_FALSE(run("y = Squeeze(d, a)", {data, ints({1}, {1})}));
+  check(run("y = Unsqueeze(d, a)", {ints({2}, {1, 2}), ints({2}, {0, -1})}), {1, 2, 1}, {1, 2});
+  check(run("y = Unsqueeze<axes = [1]>(d)", {ints({2}, {1, 2})}), {2, 1}, {1, 2});
+  CHECK_FALSE(run("y = Unsqueeze(d, a)", {ints({2}, {1, 2}), ints({2}, {0, 0})}));
+  check(run("y = Reshape(d, s)", {ints({2, 3}, {1, 2, 3, 4, 5, 6}), ints({2}, {-1, 2})}), {3, 2}, {1, 2, 3, 4, 5, 6});
+  check(run("y = Reshape(d, s)", {ints({2, 3}, {1, 2, 3, 4, 5, 6}), ints({3}, {0, 1, 3})}), {2, 1, 3}, {1, 2, 3, 4, 5, 6});
+  CHECK_FALSE(run("y = Reshape(d, s)", {data, ints({2}, {-1, -1})}));
+  CHECK_FALSE(run("y = Reshape(d, s)", {data, ints({1}, {4})}));
+}
+
+TEST_CASE("transpose reverses without a permutation") {
+  const auto data = ints({2, 3}, {0, 1, 2, 3, 4, 5});
+  check(run("y = Transpose(d)", {data}), {3, 2}, {0, 3, 1, 4, 2, 5});
+  check(run("y = Transpose<perm = [0, 1]>(d)", {data}), {2, 3}, {0, 1, 2, 3, 4, 5});
+  CHECK_FALSE(run("y = Transpose<perm = [0, 0]>(d)", {data}));
+}
+
+TEST_CASE("casts round and cut as ONNX does, and leave undefined ones alone") {
+  check(run("y = Cast<to = 7>(d)", {floats({2}, {1.9F, -1.9F})}), {2}, {1, -1});
+  check(run("y = Cast<to = 6>(d)", {ints({1}, {std::int64_t{1} << 33})}), {1}, {0});
+  const auto real = run("y = Cast<to = 1>(d)", {ints({2}, {3, -4})});
+  REQUIRE(real);
+  CHECK(as_floats(*real) == std::vector<float>{3, -4});
+  const auto narrow = run("y = Cast<to = 16>(d)", {floats({3}, {1.0F, 1.00390625F, 1.01171875F})});  // ties go to even
+  REQUIRE(narrow);
+  CHECK(narrow->bytes == std::string("\x80\x3f\x80\x3f\x82\x3f", 6));
+  CHECK_FALSE(run("y = Cast<to = 7>(d)", {floats({1}, {1e30F})}));
+  CHECK_FALSE(run("y = Cast<to = 9>(d)", {floats({1}, {1})}));
+}
+
+TEST_CASE("products and comparisons broadcast") {
+  check(run("y = Mul(a, b)", {ints({2, 1}, {2, 3}), ints({2}, {10, 100})}), {2, 2}, {20, 200, 30, 300});
+  check(run("y = Equal(a, b)", {ints({2}, {1, 2}), ints({}, {2})}), {2}, {0, 1});
+  CHECK_FALSE(run("y = Mul(a, b)", {ints({2}, {1, 2}), ints({3}, {1, 2, 3})}));
+  const auto condition = run("y = Equal(a, b)", {ints({2}, {1, 2}), ints({}, {2})});
+  check(run("y = Where(c, a, b)", {*condition, ints({}, {7}), ints({2, 1}, {8, 9})}), {2, 2}, {8, 7, 9, 7});
+}
+
+TEST_CASE("a large constant shape costs one element, however it is moved") {
+  const auto huge = run("y = ConstantOfShape<value = float[1] {2.5}>(s)", {ints({2}, {100000, 4000})});
+  REQUIRE(huge);
+  CHECK(huge->repeated);
+  CHECK(huge->size() == 1600000000);
+  CHECK(huge->bytes.size() == 4);
+  const auto moved = run("y = Transpose(d)", {*huge});
+  REQUIRE(moved);
+  CHECK(moved->type.dims == Ints{4000, 100000});
+  CHECK(moved->repeated);
+  const auto part = run("y = Slice(d, s, e)", {*huge, ints({2}, {0, 0}), ints({2}, {1, 3})});
+  REQUIRE(part);
+  CHECK(as_floats(part->written_out()) == std::vector<float>{2.5F, 2.5F, 2.5F});
+  CHECK_FALSE(run("y = ConstantOfShape(s)", {ints({2}, {1 << 30, 1 << 30})}));
+  CHECK_FALSE(run("y = ConstantOfShape(s)", {ints({1}, {-1})}));
+}
+
+TEST_CASE("shape arithmetic in a model is folded into the layers that use it") {
+  OnnxBench bench;
+  const auto analysis = bench.analyze(graph_model(R"((float[batch, 4, 6] x) => (float[a, b] y) {
+    s = Shape(x)
+    n = Gather<axis = 0>(s, zero)
+    u = Unsqueeze(n, axes)
+    full = Concat<axis = 0>(u, rest)
+    y = Reshape(x, full)
+    zero = Constant<value_int = 0>()
+    axes = Constant<value_ints = [0]>()
+    rest = Constant<value_ints = [-1]>()
+  })"),
+                                      {{"batch", 3}});
+  const auto& reshape = layer_named(analysis, "Reshape_y");
+  CHECK(reshape.input_names == std::vector<std::string>{"x"});
+  CHECK(reshape.outputs[0].dims == Ints{3, 24});
+  const auto module = bench.module(reshape.module);
+  REQUIRE(module.graph().initializer_size() == 1);
+  CHECK(lf::read_constant(module.graph().initializer(0))->integers() == Ints{3, -1});
+  // What is folded for its readers is still a layer of its own.
+  CHECK(layer_named(analysis, "Shape_s").input_names == std::vector<std::string>{"x"});
+}
