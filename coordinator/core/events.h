@@ -36,9 +36,9 @@ struct JobsWanted {
 /// An attempt that a worker says it has, in its Hello.
 struct HeldAttempt {
   AttemptId attempt;
-  /// When the caller knows it (attempts of an earlier life of the coordinator, fenced ones): it is
-  /// taken on again if the job is not settled and in nobody else's hand. Else the core's own table
-  /// decides.
+  /// For an attempt of an earlier life of the coordinator, when the caller knows it: it is taken on
+  /// if the job is neither settled nor in anybody's hand. For attempts of this life the core's own
+  /// books decide.
   std::optional<JobId> job = {};
 };
 

@@ -12,6 +12,8 @@
 namespace layerfarm::coordinator::core {
 namespace {
 
+constexpr std::size_t kMostOrphans = 4096;
+
 std::uint32_t kind_for(State& state, std::vector<ClassId> abilities) {
   std::sort(abilities.begin(), abilities.end());
   abilities.erase(std::unique(abilities.begin(), abilities.end()), abilities.end());
@@ -63,19 +65,14 @@ Worker strike_off(State& state, WorkerId id) {
   return worker;
 }
 
-/// Closes every open item of a lease; `each` says what becomes of its job.
+/// Calls `each` for every open item of a lease, which it may close.
 template <typename F>
-void return_lease(State& state, std::uint32_t slot, F&& each) {
+void each_open(State& state, std::uint32_t slot, F&& each) {
   // Later jobs of a lease first: they go back on their own account before what they need does.
   for (std::size_t i = state.leases[slot].items.size(); i-- > 0;) {
     if (!state.leases.in_use(slot)) return;
     Item& item = state.leases[slot].items[i];
-    if (item.state == ItemState::Closed) continue;
-    if (item.state == ItemState::Fenced) {
-      close_item(state, slot, item);
-    } else {
-      each(item);
-    }
+    if (item.state != ItemState::Closed) each(item);
   }
 }
 
@@ -92,8 +89,16 @@ void take_over(State& state, WorkerId old_id, WorkerId id, const std::vector<Hel
   };
   const std::vector<std::uint32_t> slots = state.workers.at(old_id).leases;
   for (const std::uint32_t slot : slots) {
-    return_lease(state, slot, [&](Item& item) {
-      if (!holds(item)) hand_back(state, slot, item);
+    each_open(state, slot, [&](Item& item) {
+      const bool fenced = item.state == ItemState::Fenced;
+      if (holds(item)) {
+        // Fenced, and it is still at it: the request to stop was lost, so it is said again.
+        if (fenced) state.cancels[id].push_back(item.attempt);
+      } else if (fenced) {
+        close_item(state, slot, item);
+      } else {
+        hand_back(state, slot, item);
+      }
     });
   }
   Worker old = strike_off(state, old_id);
@@ -127,11 +132,27 @@ std::optional<WorkerId> earlier_registration(const State& state, const WorkerJoi
   return std::nullopt;
 }
 
-/// The job that an attempt of an earlier life, or a fenced one, is taken on for again.
+/// The job that this attempt is taken on for again: it was lost with its worker, or is of an
+/// earlier life, and the job is free. What was dealt with in this life must not count twice.
 std::optional<JobId> adoptable(const State& state, const HeldAttempt& held) {
-  if (!held.job || !state.jobs.contains(*held.job)) return std::nullopt;
-  const bool free = !state.jobs.over(*held.job) && !state.jobs.is<Leased>(*held.job);
-  return free ? held.job : std::nullopt;
+  const auto lost = state.orphans.find(held.attempt);
+  const bool orphan = lost != state.orphans.end();
+  const bool earlier = held.attempt.value() < state.policy.first_attempt;
+  const std::optional<JobId> job = orphan ? lost->second : held.job;
+  if (!job || !(orphan || earlier) || !state.jobs.contains(*job)) return std::nullopt;
+  if (state.jobs.over(*job) || state.jobs.is<Leased>(*job)) return std::nullopt;
+  if (const Trouble* trouble = state.trouble(*job)) {
+    // An earlier life's attempt may be the one that went wrong; and an orphan runs without what the
+    // job is to have by now.
+    if (earlier || trouble->alone || trouble->memory_factor > 1) return std::nullopt;
+  }
+  return job;
+}
+
+void remember_orphan(State& state, const Item& item) {
+  if (item.state != ItemState::Begun) return;
+  state.orphans.emplace(item.attempt, item.job);
+  if (state.orphans.size() > kMostOrphans) state.orphans.erase(state.orphans.begin());
 }
 
 bool has_in_hand(const State& state, const Worker& worker, AttemptId attempt) {
@@ -149,11 +170,13 @@ void adopt(State& state, WorkerId id, std::vector<HeldAttempt> held) {
     if (!items.empty() && items.back().attempt == one.attempt) continue;
     if (has_in_hand(state, state.workers.at(id), one.attempt)) continue;
     const std::optional<JobId> job = adoptable(state, one);
-    if (!job) {
+    const Host& host = state.hosts.at(state.workers.at(id).host);
+    if (!job || host.exclusive) {
       state.cancels[id].push_back(one.attempt);
       continue;
     }
     state.next_attempt = std::max(state.next_attempt, one.attempt.value() + 1);
+    state.orphans.erase(one.attempt);
     leave_queue(state, *job);
     // Held out of every queue until the lease below has it.
     state.jobs.set_state(*job, Leased{});
@@ -202,10 +225,13 @@ void remove_worker(State& state, WorkerId id, Departure how) {
   state.workers.at(id).credits = 0;
   const std::vector<std::uint32_t> slots = state.workers.at(id).leases;
   for (const std::uint32_t slot : slots) {
-    return_lease(state, slot, [&](Item& item) {
-      if (how == Departure::Planned) {
+    each_open(state, slot, [&](Item& item) {
+      if (item.state == ItemState::Fenced) {
+        close_item(state, slot, item);
+      } else if (how == Departure::Planned) {
         hand_back(state, slot, item);
       } else {
+        if (how == Departure::Lost) remember_orphan(state, item);
         mishap(state, slot, item, mishap_of(item, how), domain::Ending::Infrastructure);
       }
     });

@@ -52,6 +52,10 @@ struct State {
   /// Leases that wait behind another one and are untouched: (first attempt, slot).
   std::set<std::pair<AttemptId, std::uint32_t>> prefetched;
 
+  /// Attempts that were begun and lost with their workers; such a worker may come back with them.
+  /// Only the newest few thousand.
+  std::map<AttemptId, JobId> orphans;
+
   // ---- time ----
   base::Time now{0};
   base::Duration blind{0};  ///< how long we ourselves were late, in all
