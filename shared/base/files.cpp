@@ -92,6 +92,36 @@ Result<void> write_file_atomically(const std::filesystem::path& path, BytesView 
   return {};
 }
 
+bool remove_folder(const std::filesystem::path& folder) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  fs::remove_all(folder, error);
+  if (!error) return true;
+  // A tool may leave folders that even their owner may not change. Each round opens what the last one made visible, and
+  // what is nested deeper than this was made to annoy.
+  constexpr int kMostRounds = 64;
+  for (int round = 0; round < kMostRounds; ++round) {
+    bool changed = false;
+    const auto open_up = [&changed](const fs::path& path) {
+      std::error_code one;
+      const auto status = fs::symlink_status(path, one);
+      if (one || status.type() != fs::file_type::directory) return;
+      if ((status.permissions() & fs::perms::owner_all) == fs::perms::owner_all) return;
+      fs::permissions(path, fs::perms::owner_all, fs::perm_options::add, one);
+      changed = changed || !one;
+    };
+    open_up(folder);
+    std::error_code walk;
+    for (fs::recursive_directory_iterator at(folder, fs::directory_options::skip_permission_denied, walk), end; !walk && at != end; at.increment(walk)) {
+      open_up(at->path());
+    }
+    fs::remove_all(folder, error);
+    if (!error) return true;
+    if (!changed) return false;
+  }
+  return false;
+}
+
 Result<ScratchFolder> ScratchFolder::make(const std::filesystem::path& parent, const std::string& prefix) {
   std::error_code error;
   std::filesystem::create_directories(parent, error);
@@ -111,8 +141,7 @@ ScratchFolder& ScratchFolder::operator=(ScratchFolder&& other) noexcept {
 
 ScratchFolder::~ScratchFolder() {
   if (path_.empty()) return;
-  std::error_code ignored;  // a leftover is swept at the next start; a destructor has nobody to tell
-  std::filesystem::remove_all(path_, ignored);
+  remove_folder(path_);  // what is left is swept at the next start; a destructor has nobody to tell
 }
 
 }  // namespace layerfarm::base

@@ -17,6 +17,10 @@ enum class Sync { Yes, No };
 /// Temporary file beside it, optional fsync of file and folder, rename: readers see the old or the new content, nothing between.
 [[nodiscard]] Result<void> write_file_atomically(const std::filesystem::path& path, BytesView content, Sync sync);
 
+/// Removes a folder with all that is in it, also where a tool took away its own right to write there.
+/// False when something is left; true when there was nothing.
+bool remove_folder(const std::filesystem::path& folder);
+
 /// A folder of one's own that is removed, content and all, when this goes out of scope.
 class ScratchFolder {
  public:

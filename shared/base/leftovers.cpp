@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "shared/base/files.h"
 #include "shared/base/process_identity.h"
 
 namespace layerfarm::base {
@@ -47,8 +48,7 @@ std::size_t sweep_leftovers(const fs::path& parent, Duration stranger_age) {
   std::size_t removed = 0;
   for (const fs::path& path : leftovers(parent, stranger_age)) {
     std::error_code error;
-    const auto count = fs::remove_all(path, error);
-    if (!error && count > 0) ++removed;
+    if (fs::exists(fs::symlink_status(path, error)) && remove_folder(path)) ++removed;
   }
   return removed;
 }

@@ -15,18 +15,19 @@ void LeaseControl::drain() {
 
 bool LeaseControl::cancelled(const LeasedJob& job) {
   drain();
-  return cancelled_.contains(job.attempt);
+  return leaving_ || cancelled_.contains(job.attempt);
 }
 
 std::vector<LeasedJob> LeaseControl::begin(const std::vector<LeasedJob>& jobs) {
   // Order matters: a cancellation that arrives after the reset ends the step, one before it is in the mailbox by now.
+  // Leaving is the same: its flag is set before the token.
   token_.reset();
   drain();
   std::vector<LeasedJob> wanted;
   core::JobsBegan began;
   core::JobsEnded skipped;
   for (const LeasedJob& job : jobs) {
-    if (cancelled_.contains(job.attempt)) {
+    if (cancelled(job)) {
       domain::Outcome outcome;
       outcome.stage = job.stage;
       outcome.ending = domain::Ending::Cancelled;
@@ -51,6 +52,7 @@ JobThread::JobThread(base::Mailbox<core::Event>& out, process::CancelToken& toke
     : out_(out), work_(std::move(work)), token_(token), thread_([this] { loop(); }) {}
 
 JobThread::~JobThread() {
+  leaving_ = true;
   in_.put(nullptr);
   token_.cancel();
   thread_.join();
@@ -69,7 +71,7 @@ void JobThread::loop() {
     ::poll(&item, 1, -1);
     for (const auto& lease : in_.take()) {
       if (lease == nullptr) return;
-      LeaseControl control(out_, cancels_, token_);
+      LeaseControl control(out_, cancels_, token_, leaving_);
       work_(*lease, control);
       out_.put(core::LeaseEnded{});
     }

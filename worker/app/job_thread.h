@@ -2,6 +2,7 @@
 // functions and the loop's heartbeats never wait for a comparison or a tool. Values cross by mailboxes only.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <set>
@@ -19,8 +20,8 @@ namespace layerfarm::worker::app {
 class LeaseControl {
  public:
   LeaseControl(base::Mailbox<core::Event>& out, base::Mailbox<std::vector<protocol::AttemptId>>& cancels,
-               process::CancelToken& token)
-      : out_(out), cancels_(cancels), token_(token) {}
+               process::CancelToken& token, const std::atomic<bool>& leaving)
+      : out_(out), cancels_(cancels), token_(token), leaving_(leaving) {}
 
   /// These begin now (together, for a batch). Returns those that were not cancelled before; the others are answered here.
   [[nodiscard]] std::vector<protocol::LeasedJob> begin(const std::vector<protocol::LeasedJob>& jobs);
@@ -34,6 +35,7 @@ class LeaseControl {
   base::Mailbox<core::Event>& out_;
   base::Mailbox<std::vector<protocol::AttemptId>>& cancels_;
   process::CancelToken& token_;
+  const std::atomic<bool>& leaving_;
   std::set<protocol::AttemptId> cancelled_;
 };
 
@@ -44,7 +46,7 @@ class JobThread {
  public:
   /// Events for the worker core arrive in `out`. `work` runs on the new thread only; what it waits for watches `token`.
   JobThread(base::Mailbox<core::Event>& out, process::CancelToken& token, LeaseFunction work);
-  /// Ends what runs and joins.
+  /// Ends what runs, answers the rest of the lease Cancelled, and joins.
   ~JobThread();
   JobThread(const JobThread&) = delete;
   JobThread& operator=(const JobThread&) = delete;
@@ -59,6 +61,7 @@ class JobThread {
   base::Mailbox<std::shared_ptr<const protocol::Lease>> in_;  ///< a null lease ends the thread
   base::Mailbox<std::vector<protocol::AttemptId>> cancels_;
   process::CancelToken& token_;
+  std::atomic<bool> leaving_{false};  ///< set once, by the destructor
   std::thread thread_;
 };
 

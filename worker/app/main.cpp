@@ -16,6 +16,7 @@
 #include "shared/base/build_info.h"
 #include "shared/base/exit_code.h"
 #include "shared/base/files.h"
+#include "shared/base/leftovers.h"
 #include "shared/base/places.h"
 #include "worker/app/lease_runner.h"
 #include "worker/app/real_stages.h"
@@ -112,12 +113,13 @@ int work(const Arguments& arguments, worker::process::Launcher& launcher) {
   const std::filesystem::path cache = base::cache_folder();
   const base::BlobFolder blobs(cache / "blobs");
   worker::process::PosixProcessRunner runner(launcher);
-  auto folder = base::ScratchFolder::make(cache / "scratch", "worker");
-  if (!folder) return failed(folder.error().text());
+  base::sweep_leftovers(cache / "scratch");  // of workers that were killed
+  auto scratch = base::ScratchFolder::make(cache / "scratch", "worker");
+  if (!scratch) return failed(scratch.error().text());
   worker::process::CancelToken cancel;
-  worker::toolchain::ResidentHelpers helpers(runner, blobs, cancel, arguments.cores, folder->path());
+  worker::toolchain::ResidentHelpers helpers(runner, blobs, cancel, arguments.cores, scratch->path() / "helpers");
   worker::app::RealStages stages;
-  worker::app::LeaseRunner lease_runner({cache / "scratch", worker::app::MachineLock::standard_folder(), arguments.cores, memory},
+  worker::app::LeaseRunner lease_runner({scratch->path(), worker::app::MachineLock::standard_folder(), arguments.cores, memory},
                                         runner, helpers, blobs, stages);
   worker::app::LoopSettings settings{arguments.connect, introduce(arguments, chips), arguments.parent};
   return worker::app::serve(settings, cancel, [&](const protocol::Lease& lease, worker::app::LeaseControl& control) {

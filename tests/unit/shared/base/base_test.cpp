@@ -116,6 +116,19 @@ TEST_CASE("a scratch folder is gone with its content, also after a move") {
   CHECK(!ScratchFolder::make("/proc/none", "x").has_value());
 }
 
+TEST_CASE("a folder that a tool closed to itself is removed whole") {
+  const Temp temp;
+  const fs::path folder = temp / "x";
+  fs::create_directories(folder / "a" / "b" / "c");
+  REQUIRE(write_file_atomically(folder / "a" / "b" / "c" / "file", "x", Sync::No).has_value());
+  fs::permissions(folder / "a" / "b" / "c", fs::perms::owner_read);
+  fs::permissions(folder / "a" / "b", fs::perms::none);
+  fs::permissions(folder / "a", fs::perms::owner_read);
+  CHECK(remove_folder(folder));
+  CHECK_FALSE(fs::exists(folder));
+  CHECK(remove_folder(folder));  // nothing there is nothing left
+}
+
 TEST_CASE("blobs are stored once under their digest and read back") {
   const Temp temp;
   const BlobFolder blobs(temp / "blobs");

@@ -1,8 +1,10 @@
 #include "worker/app/lease_runner.h"
 
 #include <doctest/doctest.h>
+
 #include <poll.h>
 
+#include <atomic>
 #include <map>
 #include <thread>
 
@@ -102,7 +104,8 @@ struct Bench {
   std::vector<std::vector<std::uint64_t>> begun;
 
   void run(const protocol::Lease& lease) {
-    LeaseControl control(events, cancels, token);
+    const std::atomic<bool> leaving{false};
+    LeaseControl control(events, cancels, token, leaving);
     lease_runner.run(lease, control);
     for (core::Event& event : events.take()) {
       if (auto* ended = std::get_if<core::JobsEnded>(&event)) {
