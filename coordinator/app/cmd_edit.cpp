@@ -25,29 +25,38 @@ base::Result<fs::path> path_of(const EditOptions& options) {
     return base::fail(base::ErrorCode::NotFound, "Config file not found: " + options.config);
   }
   if (options.model.empty()) {
-    return base::fail(base::ErrorCode::InvalidInput, "Either --model or a config path must be provided.");
+    return base::fail(base::ErrorCode::InvalidInput,
+                      "Either --model or a config path must be provided.");
   }
-  return report::find_report(options.output_dir, report::model_name_of(options.model), options.chip);
+  return report::find_report(options.output_dir, report::model_name_of(options.model),
+                             options.chip);
 }
 
 base::Result<report::json::Value> load_report(const fs::path& path) {
   auto file = report::load_config(path);
   if (file && report::is_compiler_file(*file)) {
-    return base::fail(base::ErrorCode::InvalidInput, "this is a compiler JSON, edit needs the report JSON. Expected: " +
-                                                         report::report_path_of(path).string() + ", found: " + path.string());
+    return base::fail(base::ErrorCode::InvalidInput,
+                      "this is a compiler JSON, edit needs the report JSON. Expected: " +
+                          report::report_path_of(path).string() + ", found: " + path.string());
   }
   return file;
 }
 
-base::Result<void> write_files(const fs::path& path, const report::json::Value& config, std::ostream& err) {
-  if (auto done = base::write_file_atomically(path, report::json::text_of(config), base::Sync::Yes); !done) return done;
+base::Result<void> write_files(const fs::path& path, const report::json::Value& config,
+                               std::ostream& err) {
+  if (auto done = base::write_file_atomically(path, report::json::text_of(config), base::Sync::Yes);
+      !done)
+    return done;
   const report::CompilerMap map = report::compiler_map(config);
-  for (const std::string& warning : map.warnings) err << "[CompilerJSON] Warning: " << warning << "\n";
+  for (const std::string& warning : map.warnings)
+    err << "[CompilerJSON] Warning: " << warning << "\n";
   return base::write_file_atomically(report::compiler_path_of(path), map.text, base::Sync::Yes);
 }
 
-/// Selects, changes and writes, all under the folder's lock, so that a run that goes on loses nothing and sees the edit.
-base::Result<int> change(const fs::path& path, const EditOptions& options, std::ostream& out, std::ostream& err) {
+/// Selects, changes and writes, all under the folder's lock, so that a run that goes on loses
+/// nothing and sees the edit.
+base::Result<int> change(const fs::path& path, const EditOptions& options, std::ostream& out,
+                         std::ostream& err) {
   auto lock = report::FolderLock::take(path.parent_path());
   if (!lock) return base::fail(std::move(lock.error()));
   auto config = load_report(path);
@@ -56,17 +65,20 @@ base::Result<int> change(const fs::path& path, const EditOptions& options, std::
   const report::Edit edit{options.executor, options.tolerance_avg, options.tolerance_max};
   const std::vector<std::string> layers = report::select_layers(*config, options.layer);
   if (layers.empty()) {
-    err << "Error: No layers match '" << options.layer << "'.\nAvailable layers: " << report::some_layers(*config) << "\n";
+    err << "Error: No layers match '" << options.layer
+        << "'.\nAvailable layers: " << report::some_layers(*config) << "\n";
     return code(base::ExitCode::Failed);
   }
-  if (auto fine = report::check_edit(*config, edit); !fine) return base::fail(std::move(fine.error()));
+  if (auto fine = report::check_edit(*config, edit); !fine)
+    return base::fail(std::move(fine.error()));
   if (layers.size() > 1) {
     out << "Batch edit: " << layers.size() << " layer(s) match '" << options.layer << "'\n";
     for (const std::string& layer : layers) out << "  - " << layer << "\n";
   }
   if (edit.executor || edit.fp_avg_tol || edit.fp_max_tol) {
     report::apply_edit(*config, layers, edit);
-    if (auto done = write_files(path, *config, err); !done) return base::fail(std::move(done.error()));
+    if (auto done = write_files(path, *config, err); !done)
+      return base::fail(std::move(done.error()));
   }
   out << report::edit_lines(*config, layers, edit, report::compiler_path_of(path).string());
   return code(base::ExitCode::Success);
@@ -82,12 +94,13 @@ base::Result<int> edit_or_list(const EditOptions& options, std::ostream& out, st
     return code(base::ExitCode::Success);
   }
   if (options.layer.empty()) {
-    return base::fail(base::ErrorCode::InvalidInput, "--layer is required (a layer id, a part of one, a pattern, or ALL); "
-                                                     "--list shows the layers.");
+    return base::fail(base::ErrorCode::InvalidInput,
+                      "--layer is required (a layer id, a part of one, a pattern, or ALL); "
+                      "--list shows the layers.");
   }
-  // A file that edit refuses is refused before anything is brought up to date.
-  if (auto config = load_report(*path); !config) return base::fail(std::move(config.error()));
   if (options.recover) {
+    // A file that edit refuses is refused before anything is brought up to date.
+    if (auto config = load_report(*path); !config) return base::fail(std::move(config.error()));
     if (auto done = options.recover(*path); !done) return base::fail(std::move(done.error()));
   }
   return change(*path, options, out, err);

@@ -1,4 +1,5 @@
-// `layerfarm edit`: changes recommendations and tolerances in a report and renews the compiler file beside it; `--list` shows its layers.
+// `layerfarm edit`: changes recommendations and tolerances in a report and renews the compiler file
+// beside it; `--list` shows its layers.
 #pragma once
 
 #include <filesystem>
@@ -21,7 +22,8 @@ struct EditOptions {
   std::optional<double> tolerance_avg;  ///< --tolerance-avg
   std::optional<double> tolerance_max;  ///< --tolerance-max
   std::optional<std::string> list;      ///< --list [F]: the filter, empty for all
-  /// Called before the report is changed: brings the files of a run that did not end up to what the store knows. May be empty.
+  /// Called before the report is changed: brings the files of a run that did not end up to what the
+  /// store knows. May be empty.
   std::function<base::Result<void>(const std::filesystem::path& report)> recover;
 };
 

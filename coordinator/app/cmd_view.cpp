@@ -24,15 +24,16 @@ struct Target {
 base::Result<Target> target_of(const ViewOptions& options) {
   std::error_code ignored;
   Target target{options.config, options.layer};
-  const bool is_layer = !options.model.empty() && !options.config.empty() && options.layer.empty() &&
-                        !fs::exists(options.config, ignored);
+  const bool is_layer = !options.model.empty() && !options.config.empty() &&
+                        options.layer.empty() && !fs::exists(options.config, ignored);
   if (is_layer) target = {fs::path(), options.config};
   if (!target.path.empty()) {
     if (fs::exists(target.path, ignored)) return target;
     return base::fail(base::ErrorCode::NotFound, "Config file not found: " + target.path.string());
   }
   if (options.model.empty()) {
-    return base::fail(base::ErrorCode::InvalidInput, "Either --model or a config path must be provided.");
+    return base::fail(base::ErrorCode::InvalidInput,
+                      "Either --model or a config path must be provided.");
   }
   const std::string model = report::model_name_of(options.model);
   auto found = report::find_report(options.output_dir, model, options.chip);
@@ -43,20 +44,22 @@ base::Result<Target> target_of(const ViewOptions& options) {
   const fs::path folder(options.output_dir);
   for (const fs::path& place : {options.chip.empty() ? folder : folder / options.chip, folder}) {
     target.path = report::report_paths(place, model).compiler;
-    if (found.error().code == base::ErrorCode::NotFound && fs::exists(target.path, ignored)) return target;
+    if (found.error().code == base::ErrorCode::NotFound && fs::exists(target.path, ignored))
+      return target;
   }
   return base::fail(std::move(found.error()));
 }
 
-int show(const report::json::Value& file, const Target& target, const ViewOptions& options, std::ostream& out,
-         std::ostream& err) {
+int show(const report::json::Value& file, const Target& target, const ViewOptions& options,
+         std::ostream& out, std::ostream& err) {
   if (report::is_compiler_file(file)) {
     out << report::view_compiler(file);
     return code(base::ExitCode::Success);
   }
   if (report::is_unfinished(file)) {
     err << "Note: the run that wrote " << target.path.string()
-        << " is still going on, or was ended before its end; the next discover or edit completes it.\n";
+        << " is still going on, or was ended before its end; the next discover or edit completes "
+           "it.\n";
   }
   if (target.layer.empty()) {
     out << report::view_summary(file, options.colour ? report::Colour::Yes : report::Colour::No);
@@ -66,7 +69,8 @@ int show(const report::json::Value& file, const Target& target, const ViewOption
     out << *text;
     return code(base::ExitCode::Success);
   }
-  out << "Layer '" << target.layer << "' not found.\nAvailable layers: " << report::some_layers(file) << "\n";
+  out << "Layer '" << target.layer
+      << "' not found.\nAvailable layers: " << report::some_layers(file) << "\n";
   return code(options.compat ? base::ExitCode::Success : base::ExitCode::Failed);
 }
 

@@ -12,7 +12,9 @@ namespace {
 constexpr std::size_t kDiagnosticLimit = 512;  ///< characters of a diagnostic that a summary holds
 constexpr int kResultDepth = 4;                ///< nesting of a member of `executors` in the report
 
-std::string number_or_na(std::optional<double> number) { return number ? json::float_text(*number) : "n/a"; }
+std::string number_or_na(std::optional<double> number) {
+  return number ? json::float_text(*number) : "n/a";
+}
 
 /// NaN and infinities cannot stand in the file; what is left out there the summary says.
 std::optional<double> finite(std::optional<double> number) {
@@ -21,7 +23,8 @@ std::optional<double> finite(std::optional<double> number) {
 
 /// Whether the reason says more than the three lines do.
 bool is_structural(std::string_view reason) {
-  for (const std::string_view words : {"positions differ", "size differs", "outputs differ", "all zero"}) {
+  for (const std::string_view words :
+       {"positions differ", "size differs", "outputs differ", "all zero"}) {
     if (reason.find(words) != std::string_view::npos) return true;
   }
   return false;
@@ -29,7 +32,8 @@ bool is_structural(std::string_view reason) {
 
 /// Greatest relative difference; integers, which have none, by their absolute one.
 bool is_worse(const domain::Comparison& a, const domain::Comparison& b) {
-  if (domain::is_floating(a.dtype) != domain::is_floating(b.dtype)) return domain::is_floating(a.dtype) && a.max_rel > 0;
+  if (domain::is_floating(a.dtype) != domain::is_floating(b.dtype))
+    return domain::is_floating(a.dtype) && a.max_rel > 0;
   return domain::is_floating(a.dtype) ? a.max_rel > b.max_rel : a.max_abs > b.max_abs;
 }
 
@@ -49,7 +53,8 @@ Numbers numbers_of(std::span<const domain::Comparison> outputs) {
     if (!domain::is_floating(output.dtype)) continue;
     rel_sum += output.mean_rel * static_cast<double>(output.total);
     rel_total += output.total;
-    numbers.required_tolerance = std::max(numbers.required_tolerance.value_or(0), output.required_max_tol);
+    numbers.required_tolerance =
+        std::max(numbers.required_tolerance.value_or(0), output.required_max_tol);
   }
   if (rel_total > 0) numbers.mean_rel_diff = rel_sum / static_cast<double>(rel_total);
   return numbers;
@@ -96,13 +101,15 @@ void write_numbers(const CaseResult& result, json::Builder& out) {
   if (numbers.mean_rel_diff) out.number("_mean_rel_diff", *numbers.mean_rel_diff);
   if (numbers.required_tolerance) out.number("_required_tolerance", *numbers.required_tolerance);
   out.number("_cosine", numbers.cosine);
-  if (numbers.worst_output != 0) out.integer("_worst_output", static_cast<std::int64_t>(numbers.worst_output));
+  if (numbers.worst_output != 0)
+    out.integer("_worst_output", static_cast<std::int64_t>(numbers.worst_output));
   out.integer("_worst_index", static_cast<std::int64_t>(numbers.worst_index));
 }
 
 void write_marks(const CaseResult& result, std::string_view reference, json::Builder& out) {
   if (result.evidence) out.text("_evidence", domain::evidence_name(*result.evidence));
-  if (!result.reference.empty() && result.reference != reference) out.text("_reference", result.reference);
+  if (!result.reference.empty() && result.reference != reference)
+    out.text("_reference", result.reference);
   if (result.same_engine) out.flag("_same_engine", true);
   if (!result.copied_from.empty()) out.text("_copied_from", result.copied_from);
   if (result.flaky) {
@@ -129,9 +136,10 @@ std::optional<Timing> timing_of(const domain::Timed& timed) {
   double sum = 0;
   for (const std::int64_t us : sorted) sum += static_cast<double>(us);
   const std::size_t middle = sorted.size() / 2;
-  const double median = sorted.size() % 2 == 1
-                            ? static_cast<double>(sorted[middle])
-                            : (static_cast<double>(sorted[middle - 1]) + static_cast<double>(sorted[middle])) / 2;
+  const double median =
+      sorted.size() % 2 == 1
+          ? static_cast<double>(sorted[middle])
+          : (static_cast<double>(sorted[middle - 1]) + static_cast<double>(sorted[middle])) / 2;
   Timing timing;
   timing.runtime_ms = round3(sum / static_cast<double>(sorted.size()) / 1000);
   timing.min_ms = round3(static_cast<double>(sorted.front()) / 1000);
@@ -142,7 +150,8 @@ std::optional<Timing> timing_of(const domain::Timed& timed) {
   return timing;
 }
 
-CaseResult case_result(const domain::Judgement& judgement, std::span<const domain::Comparison> outputs,
+CaseResult case_result(const domain::Judgement& judgement,
+                       std::span<const domain::Comparison> outputs,
                        const domain::Tolerance& tolerance) {
   CaseResult result;
   result.status = judgement.status;
@@ -175,7 +184,8 @@ std::string failure_summary(const CaseResult& result) {
   if (result.status == domain::Status::Difference) {
     const Numbers none;
     const Numbers& numbers = result.numbers ? *result.numbers : none;
-    std::string lines = difference_lines(result.max_rel_diff, result.max_abs_diff, numbers.num_diffs, numbers.total);
+    std::string lines = difference_lines(result.max_rel_diff, result.max_abs_diff,
+                                         numbers.num_diffs, numbers.total);
     if (is_structural(result.reason)) lines.append("\n").append(result.reason);
     return lines;
   }
@@ -192,17 +202,20 @@ std::string failure_summary(const CaseResult& result) {
   return "Fixture/setup failed: " + cut_diagnostic(text);
 }
 
-std::string difference_lines(std::optional<double> max_rel, std::optional<double> max_abs, std::uint64_t num_diffs,
-                             std::uint64_t total) {
-  return "Max relative difference: " + number_or_na(max_rel) + "\nMax absolute difference: " + number_or_na(max_abs) + "\n" +
+std::string difference_lines(std::optional<double> max_rel, std::optional<double> max_abs,
+                             std::uint64_t num_diffs, std::uint64_t total) {
+  return "Max relative difference: " + number_or_na(max_rel) +
+         "\nMax absolute difference: " + number_or_na(max_abs) + "\n" +
          count_line(num_diffs, total);
 }
 
 std::string count_line(std::uint64_t num_diffs, std::uint64_t total) {
   char percent[32];
-  const double share = total == 0 ? 0 : 100.0 * static_cast<double>(num_diffs) / static_cast<double>(total);
+  const double share =
+      total == 0 ? 0 : 100.0 * static_cast<double>(num_diffs) / static_cast<double>(total);
   std::snprintf(percent, sizeof percent, "%.2f", share);
-  return "Number of differences: " + std::to_string(num_diffs) + " out of " + std::to_string(total) + " [" + percent + "%]";
+  return "Number of differences: " + std::to_string(num_diffs) + " out of " +
+         std::to_string(total) + " [" + percent + "%]";
 }
 
 std::string cut_diagnostic(std::string_view text) {

@@ -9,21 +9,24 @@ namespace layerfarm::coordinator::report {
 namespace {
 
 bool is_digits(std::string_view text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+  return !text.empty() &&
+         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
 }  // namespace
 
 bool is_line_and_column(std::string_view text) {
   const std::size_t colon = text.find(':');
-  return colon != std::string_view::npos && is_digits(text.substr(0, colon)) && is_digits(text.substr(colon + 1));
+  return colon != std::string_view::npos && is_digits(text.substr(0, colon)) &&
+         is_digits(text.substr(colon + 1));
 }
 
 bool is_compiler_file(const json::Value& file) {
   return file.get("op_assignments") != nullptr && file.get("ops") == nullptr;
 }
 
-CompilerMap compiler_map(std::span<const Assignment> ops, const std::optional<std::string>& model_name) {
+CompilerMap compiler_map(std::span<const Assignment> ops,
+                         const std::optional<std::string>& model_name) {
   CompilerMap map;
   std::unordered_map<std::string_view, std::vector<std::string_view>> users;
   for (const Assignment& op : ops) {
@@ -39,8 +42,9 @@ CompilerMap compiler_map(std::span<const Assignment> ops, const std::optional<st
       if (there.front() != op.layer_id) continue;  // said once
       std::string ids;
       for (const std::string_view id : there) ids.append(ids.empty() ? "" : ", ").append(id);
-      map.warnings.push_back("location " + std::string(op.location) + " belongs to " + std::to_string(there.size()) +
-                             " layers (" + ids + "): none of them is in the compiler file");
+      map.warnings.push_back("location " + std::string(op.location) + " belongs to " +
+                             std::to_string(there.size()) + " layers (" + ids +
+                             "): none of them is in the compiler file");
       continue;
     }
     if (!op.executor || op.executor->empty()) continue;
@@ -63,18 +67,21 @@ CompilerMap compiler_map(const json::Value& report) {
     for (const json::Member& entry : *ops->object()) {
       Assignment assignment{entry.key, entry.value.get_text("mlir_location"), std::nullopt, true};
       // Views into the report: recommendation_in() would give a copy.
-      if (recommendation_in(entry.value)) assignment.executor = entry.value.get_text("recommended_executor");
+      if (recommendation_in(entry.value))
+        assignment.executor = entry.value.get_text("recommended_executor");
       const json::Value* gone = entry.value.get("_not_in_model");
       assignment.in_model = !(gone && gone->flag() == true);
       assignments.push_back(assignment);
     }
   }
   const json::Value* name = report.get("model_name");
-  return compiler_map(assignments, name && name->text() ? std::optional(*name->text()) : std::nullopt);
+  return compiler_map(assignments,
+                      name && name->text() ? std::optional(*name->text()) : std::nullopt);
 }
 
 std::string mac_sidecar(std::vector<LayerMacs> layers, const std::string& model_name) {
-  std::sort(layers.begin(), layers.end(), [](const LayerMacs& a, const LayerMacs& b) { return a.layer_id < b.layer_id; });
+  std::sort(layers.begin(), layers.end(),
+            [](const LayerMacs& a, const LayerMacs& b) { return a.layer_id < b.layer_id; });
   std::string text;
   json::Builder out(text, 0);
   out.open();

@@ -12,7 +12,8 @@ namespace {
 
 constexpr std::string_view kNoExecutor = "null";
 
-/// Set of characters after '[' at `at`; moved behind ']'. False when there is no ']' (then '[' stands for itself).
+/// Set of characters after '[' at `at`; moved behind ']'. False when there is no ']' (then '['
+/// stands for itself).
 bool set_matches(std::string_view pattern, std::size_t& at, char c, bool& matched) {
   std::size_t end = at + 1;
   if (end < pattern.size() && pattern[end] == '!') ++end;
@@ -37,7 +38,8 @@ bool set_matches(std::string_view pattern, std::size_t& at, char c, bool& matche
 }
 
 void edit_recommendation(json::Object& entry, const std::string& executor) {
-  entry.set("recommended_executor", lower(executor) == kNoExecutor ? json::Value() : json::Value(executor));
+  entry.set("recommended_executor",
+            lower(executor) == kNoExecutor ? json::Value() : json::Value(executor));
   entry.set("_edited", true);
 }
 
@@ -49,10 +51,12 @@ void edit_tolerance(json::Object& entry, const Edit& edit) {
 }
 
 /// `_assignments` says the recommendations once more, by node: it must not disagree.
-void edit_assignment(json::Object& assignments, const std::string& layer, const std::string& executor) {
+void edit_assignment(json::Object& assignments, const std::string& layer,
+                     const std::string& executor) {
   json::Value& assignment = assignments[layer];
   if (!assignment.object()) assignment = json::Object();
-  assignment.object()->set("executor", lower(executor) == kNoExecutor ? json::Value() : json::Value(executor));
+  assignment.object()->set("executor",
+                           lower(executor) == kNoExecutor ? json::Value() : json::Value(executor));
 }
 
 std::string first_ten(const std::vector<std::string>& ids) {
@@ -121,7 +125,8 @@ std::vector<std::string> select_layers(const json::Value& report, std::string_vi
   for (const json::Member& op : *ops->object()) {
     const std::string id = lower(op.key);
     if (!all && !pattern && id == wanted) exact.push_back(op.key);
-    const bool fits = all || (pattern ? matches_pattern(id, wanted) : id.find(wanted) != std::string::npos);
+    const bool fits =
+        all || (pattern ? matches_pattern(id, wanted) : id.find(wanted) != std::string::npos);
     if (fits) chosen.push_back(op.key);
   }
   if (!exact.empty()) chosen = exact;
@@ -136,7 +141,8 @@ base::Result<void> check_edit(const json::Value& report, const Edit& edit) {
       std::string names;
       for (const std::string& name : known) names += name + ", ";
       return base::fail(base::ErrorCode::InvalidInput,
-                        "'" + *edit.executor + "' is no executor of this report; choose one of " + names + "or null");
+                        "'" + *edit.executor + "' is no executor of this report; choose one of " +
+                            names + "or null");
     }
   }
   for (const auto& tolerance : {edit.fp_avg_tol, edit.fp_max_tol}) {
@@ -167,19 +173,22 @@ void apply_edit(json::Value& report, const std::vector<std::string>& layers, con
   report.object()->set("final_report_text", final_report_text(model, all, std::nullopt));
 }
 
-std::string edit_lines(const json::Value& report, const std::vector<std::string>& layers, const Edit& edit,
-                       const std::string& compiler_path) {
+std::string edit_lines(const json::Value& report, const std::vector<std::string>& layers,
+                       const Edit& edit, const std::string& compiler_path) {
   std::string out;
   const std::string many = std::to_string(layers.size()) + " layer(s)";
   const bool one = layers.size() == 1;
   if (edit.executor) {
-    out += "Updated recommended_executor for " + (one ? "'" + layers.front() + "'" : many) + " to '" + *edit.executor + "'\n";
+    out += "Updated recommended_executor for " + (one ? "'" + layers.front() + "'" : many) +
+           " to '" + *edit.executor + "'\n";
   }
   if (edit.fp_avg_tol || edit.fp_max_tol) {
     if (one) {
-      const json::Value* entry = report.get("ops") ? report.get("ops")->get(layers.front()) : nullptr;
+      const json::Value* entry =
+          report.get("ops") ? report.get("ops")->get(layers.front()) : nullptr;
       const json::Value* tolerance = entry ? entry->get("tolerance_used") : nullptr;
-      out += "Updated tolerance for '" + layers.front() + "' to " + (tolerance ? json::python_text(*tolerance) : "") + "\n";
+      out += "Updated tolerance for '" + layers.front() + "' to " +
+             (tolerance ? json::python_text(*tolerance) : "") + "\n";
     } else {
       out += "Updated tolerance for " + many + "\n";
     }
@@ -196,9 +205,11 @@ std::string list_layers(const json::Value& report, const std::string& filter) {
   for (const Op& op : ops) ids.push_back(op.id);
   const std::string wanted = lower(filter);
   std::erase_if(ops, [&](const Op& op) { return lower(op.id).find(wanted) == std::string::npos; });
-  if (ops.empty()) return "No layers match '" + filter + "'.\nAvailable layers: " + first_ten(ids) + "\n";
-  std::string out = layer_table(overview(ops, executors_of(report), RowOrder::NodeIndex), Colour::No) + "\n\nTotal: " +
-                    std::to_string(ops.size()) + " layer(s)";
+  if (ops.empty())
+    return "No layers match '" + filter + "'.\nAvailable layers: " + first_ten(ids) + "\n";
+  std::string out =
+      layer_table(overview(ops, executors_of(report), RowOrder::NodeIndex), Colour::No) +
+      "\n\nTotal: " + std::to_string(ops.size()) + " layer(s)";
   if (!filter.empty()) out += " (filtered from " + std::to_string(all) + ")";
   return out + "\n";
 }

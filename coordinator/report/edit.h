@@ -16,9 +16,10 @@ namespace layerfarm::coordinator::report {
 /// Lower case of the letters A to Z.
 [[nodiscard]] std::string lower(std::string_view text);
 
-/// Layer ids that `query` selects, sorted: `ALL`; a pattern when it has `*` or `?`; else the exact id; else every id that contains it.
-/// Upper and lower case are one.
-[[nodiscard]] std::vector<std::string> select_layers(const json::Value& report, std::string_view query);
+/// Layer ids that `query` selects, sorted: `ALL`; a pattern when it has `*` or `?`; else the exact
+/// id; else every id that contains it. Upper and lower case are one.
+[[nodiscard]] std::vector<std::string> select_layers(const json::Value& report,
+                                                     std::string_view query);
 
 struct Edit {
   std::optional<std::string> executor;  ///< "null" = no executor
@@ -26,12 +27,14 @@ struct Edit {
   std::optional<double> fp_max_tol;
 };
 
-/// InvalidInput when the executor is none of the report's, naming those that are; or when a tolerance is no number from 0 on.
+/// InvalidInput when the executor is none of the report's, naming those that are; or when a
+/// tolerance is no number from 0 on.
 [[nodiscard]] base::Result<void> check_edit(const json::Value& report, const Edit& edit);
 /// Changes the entries and renews what is derived from them (`_assignments`, `final_report_text`).
 void apply_edit(json::Value& report, const std::vector<std::string>& layers, const Edit& edit);
 /// What was done, a line each; `compiler_path` is named in the last.
-[[nodiscard]] std::string edit_lines(const json::Value& report, const std::vector<std::string>& layers, const Edit& edit,
+[[nodiscard]] std::string edit_lines(const json::Value& report,
+                                     const std::vector<std::string>& layers, const Edit& edit,
                                      const std::string& compiler_path);
 
 /// The table of `edit --list`, filtered by a part of the id.

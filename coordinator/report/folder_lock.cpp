@@ -10,7 +10,8 @@
 
 namespace layerfarm::coordinator::report {
 
-base::Result<FolderLock> FolderLock::take(const std::filesystem::path& folder, std::chrono::milliseconds patience) {
+base::Result<FolderLock> FolderLock::take(const std::filesystem::path& folder,
+                                          std::chrono::milliseconds patience) {
   const std::filesystem::path place = folder.empty() ? "." : folder;
   const int fd = ::open(place.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return base::fail(base::os_error("cannot open the folder " + place.string(), errno));
@@ -21,8 +22,9 @@ base::Result<FolderLock> FolderLock::take(const std::filesystem::path& folder, s
     if (std::chrono::steady_clock::now() >= until) {
       ::close(fd);
       return base::fail(base::ErrorCode::Unavailable,
-                        "the folder " + place.string() + " is locked by another layerfarm process that does not finish; end it, "
-                        "or choose another --output-dir");
+                        "the folder " + place.string() +
+                            " is locked by another layerfarm process that does not finish; end it, "
+                            "or choose another --output-dir");
     }
     // There is no waiting for a lock with a time limit; holders are done within a write's time.
     std::this_thread::sleep_for(std::chrono::milliseconds(5));

@@ -6,6 +6,8 @@
 #include <functional>
 #include <limits>
 
+#include "shared/base/number_text.h"
+
 namespace layerfarm::coordinator::report::json {
 namespace {
 
@@ -111,7 +113,8 @@ std::optional<double> Value::number() const {
     return std::isnan(*number) ? std::nullopt : std::optional(*number);
   }
   if (const auto whole = integer()) return static_cast<double>(*whole);
-  if (const auto* big = std::get_if<BigInteger>(&data_)) return std::strtod(big->digits.c_str(), nullptr);
+  if (const auto* big = std::get_if<BigInteger>(&data_))
+    return std::strtod(big->digits.c_str(), nullptr);
   return std::nullopt;
 }
 
@@ -129,9 +132,12 @@ std::string_view Value::get_text(std::string_view key) const {
 
 namespace {
 
-/// Length of the valid UTF-8 sequence at the start of `text`, which begins with a byte >= 0x80; 0 when it is none.
+/// Length of the valid UTF-8 sequence at the start of `text`, which begins with a byte >= 0x80; 0
+/// when it is none.
 std::size_t utf8_length(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
+  const auto byte = [&](std::size_t i) {
+    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U;
+  };
   const auto follows = [&](std::size_t i) { return (byte(i) & 0xC0U) == 0x80U; };
   const unsigned first = byte(0);
   if (first >= 0xC2 && first <= 0xDF) return follows(1) ? 2 : 0;
@@ -150,7 +156,8 @@ std::size_t utf8_length(std::string_view text) {
   return 0;
 }
 
-/// A lone surrogate (an escape that Python accepts) becomes the three bytes that UTF-8 would have for it; write() turns it back.
+/// A lone surrogate (an escape that Python accepts) becomes the three bytes that UTF-8 would have
+/// for it; write() turns it back.
 void append_utf8(std::uint32_t code, std::string& out) {
   const auto put = [&](std::uint32_t byte) { out += static_cast<char>(byte); };
   if (code < 0x80) {
@@ -160,7 +167,8 @@ void append_utf8(std::uint32_t code, std::string& out) {
   } else if (code < 0x10000) {
     put(0xE0 | code >> 12), put(0x80 | (code >> 6 & 0x3F)), put(0x80 | (code & 0x3F));
   } else {
-    put(0xF0 | code >> 18), put(0x80 | (code >> 12 & 0x3F)), put(0x80 | (code >> 6 & 0x3F)), put(0x80 | (code & 0x3F));
+    put(0xF0 | code >> 18), put(0x80 | (code >> 12 & 0x3F)), put(0x80 | (code >> 6 & 0x3F)),
+        put(0x80 | (code & 0x3F));
   }
 }
 
@@ -188,8 +196,9 @@ class Parser {
     for (std::size_t i = 0; i < fault_at_ && i < text_.size(); ++i) {
       if (text_[i] == '\n') ++line, start = i + 1;
     }
-    return base::fail(base::ErrorCode::InvalidInput, name_ + " is not valid JSON: line " + std::to_string(line) + ", column " +
-                                                         std::to_string(fault_at_ - start + 1) + ": " + fault_);
+    return base::fail(base::ErrorCode::InvalidInput,
+                      name_ + " is not valid JSON: line " + std::to_string(line) + ", column " +
+                          std::to_string(fault_at_ - start + 1) + ": " + fault_);
   }
 
   bool fault(const char* what) {
@@ -199,7 +208,9 @@ class Parser {
   }
 
   void skip_space() {
-    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\r' || text_[at_] == '\t')) ++at_;
+    while (at_ < text_.size() &&
+           (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\r' || text_[at_] == '\t'))
+      ++at_;
   }
 
   [[nodiscard]] char peek() const { return at_ < text_.size() ? text_[at_] : '\0'; }
@@ -214,15 +225,18 @@ class Parser {
     skip_space();
     if (depth > kDeepest) return fault("nested too deeply");
     switch (peek()) {
-      case '{': return parse_object(out, depth);
-      case '[': return parse_array(out, depth);
+      case '{':
+        return parse_object(out, depth);
+      case '[':
+        return parse_array(out, depth);
       case '"': {
         std::string text;
         if (!parse_string(text)) return false;
         out = Value(std::move(text));
         return true;
       }
-      default: return parse_word(out);
+      default:
+        return parse_word(out);
     }
   }
 
@@ -239,7 +253,8 @@ class Parser {
   bool parse_number(Value& out) {
     const std::size_t start = at_;
     if (peek() == '-') ++at_;
-    if (!is_digit(peek())) return at_ = start, fault(at_ == text_.size() ? "the text ends here" : "a value is expected");
+    if (!is_digit(peek()))
+      return at_ = start, fault(at_ == text_.size() ? "the text ends here" : "a value is expected");
     if (peek() == '0') {
       ++at_;
     } else {
@@ -270,7 +285,8 @@ class Parser {
     }
     double number = 0;
     if (std::from_chars(digits.data(), end, number).ec != std::errc()) {
-      number = std::strtod(std::string(digits).c_str(), nullptr);  // out of range: 0 or infinity, as Python has it
+      number = std::strtod(std::string(digits).c_str(),
+                           nullptr);  // out of range: 0 or infinity, as Python has it
     }
     out = Value(number);
     return true;
@@ -301,14 +317,28 @@ class Parser {
     switch (c) {
       case '"':
       case '\\':
-      case '/': out += c; return true;
-      case 'b': out += '\b'; return true;
-      case 'f': out += '\f'; return true;
-      case 'n': out += '\n'; return true;
-      case 'r': out += '\r'; return true;
-      case 't': out += '\t'; return true;
-      case 'u': break;
-      default: return --at_, fault("an unknown escape");
+      case '/':
+        out += c;
+        return true;
+      case 'b':
+        out += '\b';
+        return true;
+      case 'f':
+        out += '\f';
+        return true;
+      case 'n':
+        out += '\n';
+        return true;
+      case 'r':
+        out += '\r';
+        return true;
+      case 't':
+        out += '\t';
+        return true;
+      case 'u':
+        break;
+      default:
+        return --at_, fault("an unknown escape");
     }
     std::uint32_t code = 0;
     if (!parse_hex(code)) return false;
@@ -382,7 +412,8 @@ class Parser {
       skip_space();
       if (peek() != ':') return fault("':' is expected");
       ++at_;
-      if (!parse_value(members[key], depth + 1)) return false;  // of equal keys the last one counts, as in Python
+      if (!parse_value(members[key], depth + 1))
+        return false;  // of equal keys the last one counts, as in Python
       skip_space();
       const char c = peek();
       if (c != ',' && c != '}') return fault("',' or '}' is expected");
@@ -400,19 +431,26 @@ class Parser {
 
 }  // namespace
 
-base::Result<Value> parse(std::string_view text, const std::string& name) { return Parser(text, name).document(); }
+base::Result<Value> parse(std::string_view text, const std::string& name) {
+  return Parser(text, name).document();
+}
 
 // ---- writing ----
 
 namespace {
 
-/// Code point at `at` (which is moved on); bytes that are no UTF-8 come as U+FFFD. Surrogates kept by the parser come as they are.
+/// Code point at `at` (which is moved on); bytes that are no UTF-8 come as U+FFFD. Surrogates kept
+/// by the parser come as they are.
 std::uint32_t next_code_point(std::string_view text, std::size_t& at) {
-  const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
+  const auto byte = [&](std::size_t i) {
+    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U;
+  };
   const unsigned first = byte(at);
   if (first < 0x80) return ++at, first;
   std::size_t length = utf8_length(text.substr(at, 4));
-  if (length == 0 && first == 0xED && (byte(at + 1) & 0xE0) == 0xA0 && (byte(at + 2) & 0xC0) == 0x80) length = 3;
+  if (length == 0 && first == 0xED && (byte(at + 1) & 0xE0) == 0xA0 &&
+      (byte(at + 2) & 0xC0) == 0x80)
+    length = 3;
   if (length == 0) return ++at, 0xFFFD;
   std::uint32_t code = length == 2 ? first & 0x1FU : length == 3 ? first & 0x0FU : first & 0x07U;
   for (std::size_t i = 1; i < length; ++i) code = code << 6 | (byte(at + i) & 0x3FU);
@@ -436,78 +474,43 @@ void append_integer(std::int64_t number, std::string& out) {
   out.append(digits, std::to_chars(digits, digits + sizeof digits, number).ptr);
 }
 
-void append_float(double number, std::string& out) {
-  if (std::isnan(number)) {
-    out += "nan";
-    return;
-  }
-  if (std::isinf(number)) {
-    out += number < 0 ? "-inf" : "inf";
-    return;
-  }
-  char text[40];
-  const char* end = std::to_chars(text, text + sizeof text, number, std::chars_format::scientific).ptr;
-  std::string_view whole(text, static_cast<std::size_t>(end - text));
-  if (whole.front() == '-') {
-    out += '-';
-    whole.remove_prefix(1);
-  }
-  const std::size_t e = whole.find('e');
-  int exponent = 0;
-  const char* exponent_start = whole.data() + e + 1;
-  if (*exponent_start == '+') ++exponent_start;
-  std::from_chars(exponent_start, whole.data() + whole.size(), exponent);
-  std::string digits(1, whole.front());
-  if (e > 2) digits += whole.substr(2, e - 2);
-  // Python: scientific outside 1e-4 <= |x| < 1e16.
-  if (exponent < -4 || exponent >= 16) {
-    out += digits.front();
-    if (digits.size() > 1) out.append(1, '.').append(digits, 1);
-    out += exponent < 0 ? "e-" : "e+";
-    const int size = std::abs(exponent);
-    if (size < 10) out += '0';
-    append_integer(size, out);
-  } else if (exponent < 0) {
-    out += "0.";
-    out.append(static_cast<std::size_t>(-exponent - 1), '0');
-    out += digits;
-  } else {
-    const auto before = static_cast<std::size_t>(exponent) + 1;
-    if (digits.size() <= before) {
-      out += digits;
-      out.append(before - digits.size(), '0');
-      out += ".0";
-    } else {
-      out.append(digits, 0, before).append(1, '.').append(digits, before);
-    }
-  }
-}
-
 }  // namespace
 
-std::string float_text(double number) {
-  std::string out;
-  append_float(number, out);
-  return out;
-}
+std::string float_text(double number) { return base::number_text(number); }
 
 void write_string(std::string_view text, std::string& out) {
   out += '"';
   std::size_t at = 0;
   while (at < text.size()) {
     const std::size_t start = at;
-    while (at < text.size() && text[at] >= ' ' && text[at] <= '~' && text[at] != '"' && text[at] != '\\') ++at;
+    while (at < text.size() && text[at] >= ' ' && text[at] <= '~' && text[at] != '"' &&
+           text[at] != '\\')
+      ++at;
     out.append(text, start, at - start);
     if (at == text.size()) break;
     const std::uint32_t code = next_code_point(text, at);
     switch (code) {
-      case '"': out += "\\\""; break;
-      case '\\': out += "\\\\"; break;
-      case '\n': out += "\\n"; break;
-      case '\r': out += "\\r"; break;
-      case '\t': out += "\\t"; break;
-      case '\b': out += "\\b"; break;
-      case '\f': out += "\\f"; break;
+      case '"':
+        out += "\\\"";
+        break;
+      case '\\':
+        out += "\\\\";
+        break;
+      case '\n':
+        out += "\\n";
+        break;
+      case '\r':
+        out += "\\r";
+        break;
+      case '\t':
+        out += "\\t";
+        break;
+      case '\b':
+        out += "\\b";
+        break;
+      case '\f':
+        out += "\\f";
+        break;
       default:
         if (code >= 0x10000) {
           append_hex4(0xD800 + ((code - 0x10000) >> 10), out);
@@ -529,7 +532,7 @@ void write(const Value& value, std::string& out, int depth) {
     void operator()(std::int64_t number) const { append_integer(number, out); }
     void operator()(double number) const {
       if (std::isfinite(number)) {
-        append_float(number, out);
+        out += float_text(number);
       } else {
         out += "null";
       }
@@ -617,13 +620,17 @@ std::string python_text(const Value& value) {
     std::string operator()(const std::string& text) const { return python_string(text); }
     std::string operator()(const Array& items) const {
       std::string out = "[";
-      for (const Value& item : items) out.append(out.size() > 1 ? ", " : "").append(python_text(item));
+      for (const Value& item : items)
+        out.append(out.size() > 1 ? ", " : "").append(python_text(item));
       return out + "]";
     }
     std::string operator()(const Object& object) const {
       std::string out = "{";
       for (const Member& member : object) {
-        out.append(out.size() > 1 ? ", " : "").append(python_string(member.key)).append(": ").append(python_text(member.value));
+        out.append(out.size() > 1 ? ", " : "")
+            .append(python_string(member.key))
+            .append(": ")
+            .append(python_text(member.value));
       }
       return out + "}";
     }
@@ -641,7 +648,7 @@ void Builder::integer(std::string_view key, std::int64_t value) {
 void Builder::number(std::string_view key, double value) {
   name(key);
   if (std::isfinite(value)) {
-    append_float(value, out_);
+    out_ += float_text(value);
   } else {
     out_ += "null";
   }

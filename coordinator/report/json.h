@@ -1,5 +1,6 @@
-// JSON as the report files need it: key order and unknown keys kept, look-up by key that stays quick with 10,000 layers, bytes
-// equal to Python's json.dump(indent=2), the bare token NaN read. Pure; any thread.
+// JSON as the report files need it: key order and unknown keys kept, look-up by key that stays
+// quick with 10,000 layers, bytes equal to Python's json.dump(indent=2), the bare token NaN read.
+// Pure; any thread.
 #pragma once
 
 #include <cstddef>
@@ -52,7 +53,8 @@ class Object {
   void rebuild_index();
 
   std::vector<Member> members_;
-  std::vector<std::uint32_t> table_;  ///< open addressing, places + 1; empty while a scan is quicker
+  std::vector<std::uint32_t>
+      table_;  ///< open addressing, places + 1; empty while a scan is quicker
 };
 
 /// An integer beyond 64 bits, kept as its digits.
@@ -64,17 +66,17 @@ struct BigInteger {
 class Value {
  public:
   Value() = default;
-  Value(std::nullptr_t) {}                                      // NOLINT: literals read as JSON
-  Value(bool flag) : data_(flag) {}                             // NOLINT
-  Value(int number) : data_(std::int64_t{number}) {}            // NOLINT
-  Value(std::int64_t number) : data_(number) {}                 // NOLINT
-  Value(double number) : data_(number) {}                       // NOLINT
-  Value(BigInteger number) : data_(std::move(number)) {}        // NOLINT
-  Value(std::string text) : data_(std::move(text)) {}           // NOLINT
-  Value(std::string_view text) : data_(std::string(text)) {}    // NOLINT
-  Value(const char* text) : data_(std::string(text)) {}         // NOLINT
-  Value(Array items) : data_(std::move(items)) {}               // NOLINT
-  Value(Object object) : data_(std::move(object)) {}            // NOLINT
+  Value(std::nullptr_t) {}                                    // NOLINT: literals read as JSON
+  Value(bool flag) : data_(flag) {}                           // NOLINT
+  Value(int number) : data_(std::int64_t{number}) {}          // NOLINT
+  Value(std::int64_t number) : data_(number) {}               // NOLINT
+  Value(double number) : data_(number) {}                     // NOLINT
+  Value(BigInteger number) : data_(std::move(number)) {}      // NOLINT
+  Value(std::string text) : data_(std::move(text)) {}         // NOLINT
+  Value(std::string_view text) : data_(std::string(text)) {}  // NOLINT
+  Value(const char* text) : data_(std::string(text)) {}       // NOLINT
+  Value(Array items) : data_(std::move(items)) {}             // NOLINT
+  Value(Object object) : data_(std::move(object)) {}          // NOLINT
 
   [[nodiscard]] bool is_null() const { return std::holds_alternative<std::monostate>(data_); }
   [[nodiscard]] const Object* object() const { return std::get_if<Object>(&data_); }
@@ -92,7 +94,8 @@ class Value {
   [[nodiscard]] std::string_view get_text(std::string_view key) const;
   friend bool operator==(const Value&, const Value&) = default;
 
-  using Data = std::variant<std::monostate, bool, std::int64_t, double, BigInteger, std::string, Array, Object>;
+  using Data = std::variant<std::monostate, bool, std::int64_t, double, BigInteger, std::string,
+                            Array, Object>;
   [[nodiscard]] const Data& data() const { return data_; }
 
  private:
@@ -105,10 +108,12 @@ struct Member {
   friend bool operator==(const Member&, const Member&) = default;
 };
 
-/// Reads one JSON text. InvalidInput with line and column; `name` is what the text is called in the error.
+/// Reads one JSON text. InvalidInput with line and column; `name` is what the text is called in the
+/// error.
 [[nodiscard]] base::Result<Value> parse(std::string_view text, const std::string& name);
 
-/// Appends the text of `value`, nested lines indented as if it stood at `depth` (2 spaces each). NaN and infinities become null.
+/// Appends the text of `value`, nested lines indented as if it stood at `depth` (2 spaces each).
+/// NaN and infinities become null.
 void write(const Value& value, std::string& out, int depth = 0);
 [[nodiscard]] std::string text_of(const Value& value);
 /// A quoted string, everything but printable ASCII escaped.

@@ -11,7 +11,9 @@ std::string heading(const CaseLine& line) {
 
 std::string coloured(std::string_view status, Colour colour) {
   if (colour == Colour::No) return std::string(status);
-  const std::string_view start = status == "success" ? "\033[32m" : status == "difference" ? "\033[33m" : "\033[31m";
+  const std::string_view start = status == "success"      ? "\033[32m"
+                                 : status == "difference" ? "\033[33m"
+                                                          : "\033[31m";
   return std::string(start) + std::string(status) + "\033[0m";
 }
 
@@ -32,7 +34,8 @@ std::string case_lines(const CaseLine& line, const CaseResult& result, Colour co
   std::string out = heading(line) + coloured(domain::status_name(result.status), colour);
   if (result.timing) out += " (" + json::float_text(result.timing->runtime_ms) + "ms)";
   if (!result.copied_from.empty()) out += " (copied from " + result.copied_from + ")";
-  if (result.failure && result.failure->in_setup) out += " (setup: " + in_parentheses(*result.failure) + ")";
+  if (result.failure && result.failure->in_setup)
+    out += " (setup: " + in_parentheses(*result.failure) + ")";
   if (!line.evidence.empty()) out += " (" + line.evidence + ")";
   if (!result.note.empty()) out += " (" + result.note + ")";
   if (result.status == domain::Status::Difference) {
@@ -42,7 +45,8 @@ std::string case_lines(const CaseLine& line, const CaseResult& result, Colour co
       if (c == '\n') out += "  ";
     }
   }
-  if (result.failure && !result.failure->in_setup) out += "\n  (" + in_parentheses(*result.failure) + ")";
+  if (result.failure && !result.failure->in_setup)
+    out += "\n  (" + in_parentheses(*result.failure) + ")";
   return out;
 }
 
@@ -56,18 +60,23 @@ std::string progress_line(std::uint64_t done, std::uint64_t total) {
   return "[progress] " + std::to_string(done) + "/" + std::to_string(total) + " [" + percent + "%]";
 }
 
-std::string saved_line(std::string_view path) { return "Detailed report saved to: " + std::string(path); }
+std::string saved_line(std::string_view path) {
+  return "Detailed report saved to: " + std::string(path);
+}
 
 std::string failing_line(std::uint64_t failing) {
-  return failing == 0 ? "" : "Discovery finished with " + std::to_string(failing) + " failing case(s)";
+  return failing == 0 ? ""
+                      : "Discovery finished with " + std::to_string(failing) + " failing case(s)";
 }
 
 std::string details_head(std::string_view label, bool in_setup) {
   return "[" + std::string(label) + "] " + (in_setup ? "setup" : "run") + " error details:";
 }
 
-std::string case_label(std::string_view model, std::string_view op_type, std::uint64_t place, std::string_view executor) {
-  return std::string(model) + "_layer_" + std::string(op_type) + "_" + std::to_string(place) + "_" + std::string(executor);
+std::string case_label(std::string_view model, std::string_view op_type, std::uint64_t place,
+                       std::string_view executor) {
+  return std::string(model) + "_layer_" + std::string(op_type) + "_" + std::to_string(place) + "_" +
+         std::string(executor);
 }
 
 }  // namespace layerfarm::coordinator::report

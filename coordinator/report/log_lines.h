@@ -1,4 +1,5 @@
-// Lines that a run prints while it goes on. Pure; any thread. No newline at the end of the last line.
+// Lines that a run prints while it goes on. Pure; any thread. No newline at the end of the last
+// line.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,8 @@ struct CaseLine {
   std::string chip;      ///< only when there are several
   std::string evidence;  ///< shown when not empty ("emulator")
 };
-/// An empty line, then `Layer <id>: <EXEC> = <status>` with what belongs to it; a difference's summary follows indented.
+/// An empty line, then `Layer <id>: <EXEC> = <status>` with what belongs to it; a difference's
+/// summary follows indented.
 [[nodiscard]] std::string case_lines(const CaseLine& line, const CaseResult& result, Colour colour);
 /// The same for a case that got no verdict.
 [[nodiscard]] std::string unsettled_lines(const CaseLine& line, std::string_view reason);
@@ -29,10 +31,11 @@ struct CaseLine {
 [[nodiscard]] std::string saved_line(std::string_view path);
 /// `Discovery finished with <n> failing case(s)`, empty when there are none.
 [[nodiscard]] std::string failing_line(std::uint64_t failing);
-/// Head of a whole diagnostic in the log file: `[<label>] setup error details:` or `run error details:`.
+/// Head of a whole diagnostic in the log file: `[<label>] setup error details:` or `run error
+/// details:`.
 [[nodiscard]] std::string details_head(std::string_view label, bool in_setup);
 /// `<model>_layer_<OpType>_<n>_<executor>`: how a case is called in logs.
-[[nodiscard]] std::string case_label(std::string_view model, std::string_view op_type, std::uint64_t place,
-                                     std::string_view executor);
+[[nodiscard]] std::string case_label(std::string_view model, std::string_view op_type,
+                                     std::uint64_t place, std::string_view executor);
 
 }  // namespace layerfarm::coordinator::report

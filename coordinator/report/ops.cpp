@@ -41,7 +41,8 @@ void sort_ops(std::vector<const Op*>& ops, RowOrder order) {
                ? std::tuple(op->orig_index.value_or(kLast), op->node_index.value_or(kLast))
                : std::tuple(op->node_index.value_or(kLast), std::int64_t{0});
   };
-  std::stable_sort(ops.begin(), ops.end(), [&](const Op* a, const Op* b) { return key(a) < key(b); });
+  std::stable_sort(ops.begin(), ops.end(),
+                   [&](const Op* a, const Op* b) { return key(a) < key(b); });
 }
 
 void count(const Op& op, Summary& summary) {
@@ -124,19 +125,21 @@ std::vector<Op> ops_of(const json::Value& report) {
     Op op;
     op.id = entry.key;
     const json::Value* gone = entry.value.get("_not_in_model");
-    if (!(gone && gone->flag() == true)) {  // else its indices are those of another model, and it comes last
+    if (!(gone && gone->flag() ==
+                      true)) {  // else its indices are those of another model, and it comes last
       op.node_index = member_integer(entry.value, "_node_index");
       op.orig_index = member_integer(entry.value, "_orig_index");
     }
-    if (const json::Value* location = entry.value.get("mlir_location"); location && location->text()) {
+    if (const json::Value* location = entry.value.get("mlir_location");
+        location && location->text()) {
       op.location = *location->text();
     }
     op.recommended = recommendation_in(entry.value);
     if (const json::Object* tested = member_object(entry.value, "executors")) {
       for (const json::Member& result : *tested) {
         const json::Value* failure = result.value.get("failure_report");
-        op.results.push_back({result.key, std::string(result.value.get_text("status")), runtime_in(result.value),
-                              failure ? *failure : json::Value()});
+        op.results.push_back({result.key, std::string(result.value.get_text("status")),
+                              runtime_in(result.value), failure ? *failure : json::Value()});
       }
     }
     ops.push_back(std::move(op));
@@ -167,7 +170,8 @@ std::string op_type_of(std::string_view layer_id) {
 Overview overview(std::span<const Op> ops, std::vector<std::string> executors, RowOrder order) {
   Overview out;
   out.executors = std::move(executors);
-  for (const std::string& name : out.executors) out.summary.executors.push_back({name, 0, std::nullopt});
+  for (const std::string& name : out.executors)
+    out.summary.executors.push_back({name, 0, std::nullopt});
 
   std::vector<const Op*> sorted;
   sorted.reserve(ops.size());
@@ -184,13 +188,15 @@ Overview overview(std::span<const Op> ops, std::vector<std::string> executors, R
     out.rows.push_back(std::move(row));
     if (op->results.empty()) continue;
     count(*op, out.summary);
-    const bool all_errors = std::all_of(op->results.begin(), op->results.end(),
-                                        [](const OpResult& result) { return result.status == "error"; });
+    const bool all_errors =
+        std::all_of(op->results.begin(), op->results.end(),
+                    [](const OpResult& result) { return result.status == "error"; });
     if (all_errors) out.critical.push_back({op->id, op->results, op->node_index, op->location});
   }
   for (ExecutorSummary& executor : out.summary.executors) {
     if (!executor.timing) continue;
-    executor.timing->avg_ms = round3(executor.timing->avg_ms / static_cast<double>(executor.timing->samples));
+    executor.timing->avg_ms =
+        round3(executor.timing->avg_ms / static_cast<double>(executor.timing->samples));
     executor.timing->min_ms = round3(executor.timing->min_ms);
     executor.timing->max_ms = round3(executor.timing->max_ms);
   }
@@ -233,8 +239,10 @@ json::Value discovery_report(const Overview& overview) {
     json::Object failure;
     failure.set("layer_id", critical.layer_id);
     failure.set("error_details", std::move(details));
-    failure.set("node_index", critical.node_index ? json::Value(*critical.node_index) : json::Value());
-    failure.set("mlir_location", critical.location ? json::Value(*critical.location) : json::Value());
+    failure.set("node_index",
+                critical.node_index ? json::Value(*critical.node_index) : json::Value());
+    failure.set("mlir_location",
+                critical.location ? json::Value(*critical.location) : json::Value());
     failures.emplace_back(std::move(failure));
   }
   json::Object report;
@@ -244,7 +252,8 @@ json::Value discovery_report(const Overview& overview) {
 }
 
 std::optional<std::string> recommend(std::span<const Candidate> candidates, Rule rule) {
-  for (const std::string_view status : {std::string_view("success"), std::string_view("difference")}) {
+  for (const std::string_view status :
+       {std::string_view("success"), std::string_view("difference")}) {
     if (rule == Rule::Timing) {
       if (auto choice = fastest(candidates, status)) return choice;
     }
@@ -253,7 +262,8 @@ std::optional<std::string> recommend(std::span<const Candidate> candidates, Rule
   return std::nullopt;
 }
 
-bool is_hand_edit(std::string_view layer_id, const json::Value& entry, std::span<const std::string> executors) {
+bool is_hand_edit(std::string_view layer_id, const json::Value& entry,
+                  std::span<const std::string> executors) {
   if (const json::Value* mark = entry.get("_edited"); mark && mark->flag() == true) return true;
   if (!entry.get("recommended_executor")) return false;
   std::vector<Candidate> candidates;
@@ -265,7 +275,9 @@ bool is_hand_edit(std::string_view layer_id, const json::Value& entry, std::span
     }
   }
   const std::optional<std::string> stored = recommendation_in(entry);
-  if (stored == recommend(candidates, Rule::Priority) || stored == recommend(candidates, Rule::Timing)) return false;
+  if (stored == recommend(candidates, Rule::Priority) ||
+      stored == recommend(candidates, Rule::Timing))
+    return false;
   // The original's timing rule took a timed difference before an untimed success.
   std::optional<std::string> timed = fastest(candidates, "success");
   if (!timed) timed = fastest(candidates, "difference");

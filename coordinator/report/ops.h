@@ -1,5 +1,5 @@
-// What a report's `ops` say, whoever asks: discover and run while they write, edit and view from a file. One way from ops to
-// summary, critical failures and table rows. Pure; any thread.
+// What a report's `ops` say, whoever asks: discover and run while they write, edit and view from a
+// file. One way from ops to summary, critical failures and table rows. Pure; any thread.
 #pragma once
 
 #include <cstddef>
@@ -17,9 +17,9 @@ namespace layerfarm::coordinator::report {
 /// Result of one layer on one executor, as far as counting and choosing need it.
 struct OpResult {
   std::string executor;
-  std::string status;                ///< as stored: "success", "difference", "error", or what an old file says
+  std::string status;  ///< as stored: "success", "difference", "error", or what an old file says
   std::optional<double> runtime_ms;
-  json::Value failure_report;        ///< null when there is none
+  json::Value failure_report;  ///< null when there is none
 };
 
 /// One entry of `ops`.
@@ -28,17 +28,19 @@ struct Op {
   std::optional<std::int64_t> node_index;
   std::optional<std::int64_t> orig_index;
   std::optional<std::string> location;
-  std::vector<OpResult> results;     ///< tested executors only
+  std::vector<OpResult> results;  ///< tested executors only
   std::optional<std::string> recommended;
 };
 
-/// Executors of a report in priority order: its `_executors`, else nss, css, host; then any others found in `ops`.
+/// Executors of a report in priority order: its `_executors`, else nss, css, host; then any others
+/// found in `ops`.
 [[nodiscard]] std::vector<std::string> executors_of(const json::Value& report);
 /// The entries in file order.
 [[nodiscard]] std::vector<Op> ops_of(const json::Value& report);
 /// A stored recommendation: null, empty and the text "null" of older tools all mean none.
 [[nodiscard]] std::optional<std::string> recommendation_in(const json::Value& entry);
-/// Op type of a layer id: the text before the first `_`; for ids of TFLite reports (CONV_2D_0) all before the last `_`.
+/// Op type of a layer id: the text before the first `_`; for ids of TFLite reports (CONV_2D_0) all
+/// before the last `_`.
 [[nodiscard]] std::string op_type_of(std::string_view layer_id);
 
 struct TimingSummary {
@@ -51,7 +53,7 @@ struct TimingSummary {
 /// Per executor, in priority order.
 struct ExecutorSummary {
   std::string executor;
-  std::size_t first_working = 0;        ///< layers whose first success is here
+  std::size_t first_working = 0;  ///< layers whose first success is here
   std::optional<TimingSummary> timing;
 };
 
@@ -91,7 +93,8 @@ struct Overview {
 };
 
 /// Missing indices come last, ties keep the order of `ops`.
-[[nodiscard]] Overview overview(std::span<const Op> ops, std::vector<std::string> executors, RowOrder order);
+[[nodiscard]] Overview overview(std::span<const Op> ops, std::vector<std::string> executors,
+                                RowOrder order);
 /// The `discovery_report` of a report.
 [[nodiscard]] json::Value discovery_report(const Overview& overview);
 
@@ -104,11 +107,15 @@ struct Candidate {
   std::optional<double> runtime_ms;
 };
 
-/// Priority: first success, else first difference. Timing: the quickest timed success, else (no success was timed) by priority among
-/// the successes, and the same among the differences when nothing succeeded.
-[[nodiscard]] std::optional<std::string> recommend(std::span<const Candidate> candidates, Rule rule);
-/// Whether a person set this entry's recommendation: `_edited` is true, or no rule gives it from the results in the entry.
-[[nodiscard]] bool is_hand_edit(std::string_view layer_id, const json::Value& entry, std::span<const std::string> executors);
+/// Priority: first success, else first difference. Timing: the quickest timed success, else (no
+/// success was timed) by priority among the successes, and the same among the differences when
+/// nothing succeeded.
+[[nodiscard]] std::optional<std::string> recommend(std::span<const Candidate> candidates,
+                                                   Rule rule);
+/// Whether a person set this entry's recommendation: `_edited` is true, or no rule gives it from
+/// the results in the entry.
+[[nodiscard]] bool is_hand_edit(std::string_view layer_id, const json::Value& entry,
+                                std::span<const std::string> executors);
 
 /// Python's round(x, 3).
 [[nodiscard]] double round3(double number);

@@ -11,9 +11,11 @@ namespace fs = std::filesystem;
 
 std::string model_name_of(const fs::path& model) { return model.stem().string(); }
 
-ReportPaths report_paths(const fs::path& folder, std::string_view model_name, std::string_view suffix) {
+ReportPaths report_paths(const fs::path& folder, std::string_view model_name,
+                         std::string_view suffix) {
   const std::string stem = "torq_gen_config_" + std::string(model_name) + std::string(suffix);
-  return {folder / (stem + ".json"), folder / (stem + "_compiler.json"), folder / (stem + "_mac_debug.json")};
+  return {folder / (stem + ".json"), folder / (stem + "_compiler.json"),
+          folder / (stem + "_mac_debug.json")};
 }
 
 fs::path compiler_path_of(const fs::path& report) {
@@ -28,11 +30,12 @@ fs::path report_path_of(const fs::path& compiler) {
     name.erase(at, kMark.size());
     return compiler.parent_path() / name;
   }
-  return compiler.parent_path() / (compiler.stem().string() + "_report" + compiler.extension().string());
+  return compiler.parent_path() /
+         (compiler.stem().string() + "_report" + compiler.extension().string());
 }
 
 std::optional<FileState> file_state(const fs::path& path) {
-  struct stat info {};
+  struct stat info{};
   if (::stat(path.c_str(), &info) != 0) return std::nullopt;
   return FileState{static_cast<std::uint64_t>(info.st_dev), static_cast<std::uint64_t>(info.st_ino),
                    static_cast<std::uint64_t>(info.st_size),
@@ -44,22 +47,26 @@ base::Result<json::Value> load_config(const fs::path& path) {
   if (!bytes) return base::fail(std::move(bytes.error()));
   auto value = json::parse(*bytes, path.string());
   if (!value) return value;
-  if (!value->object()) return base::fail(base::ErrorCode::InvalidInput, path.string() + " is not a JSON object");
+  if (!value->object())
+    return base::fail(base::ErrorCode::InvalidInput, path.string() + " is not a JSON object");
   for (const char* key : {"ops", "op_assignments"}) {
     const json::Value* member = value->get(key);
     if (!member) continue;
     if (!member->object()) {
-      return base::fail(base::ErrorCode::InvalidInput, path.string() + ": '" + key + "' is not an object");
+      return base::fail(base::ErrorCode::InvalidInput,
+                        path.string() + ": '" + key + "' is not an object");
     }
     for (const json::Member& entry : *member->object()) {
       if (entry.value.object()) continue;
-      return base::fail(base::ErrorCode::InvalidInput, path.string() + ": '" + key + "." + entry.key + "' is not an object");
+      return base::fail(base::ErrorCode::InvalidInput,
+                        path.string() + ": '" + key + "." + entry.key + "' is not an object");
     }
   }
   return value;
 }
 
-base::Result<fs::path> find_report(const fs::path& folder, std::string_view model_name, std::string_view chip) {
+base::Result<fs::path> find_report(const fs::path& folder, std::string_view model_name,
+                                   std::string_view chip) {
   const fs::path name = report_paths("", model_name).report;
   std::error_code ignored;
   if (!chip.empty() && fs::exists(folder / chip / name, ignored)) return folder / chip / name;
@@ -67,7 +74,8 @@ base::Result<fs::path> find_report(const fs::path& folder, std::string_view mode
   if (fs::exists(plain, ignored)) return plain;
   std::vector<fs::path> found;
   if (chip.empty()) {
-    for (fs::directory_iterator at(folder.empty() ? fs::path(".") : folder, ignored), end; at != end; at.increment(ignored)) {
+    for (fs::directory_iterator at(folder.empty() ? fs::path(".") : folder, ignored), end;
+         at != end; at.increment(ignored)) {
       if (ignored) break;
       const fs::path below = folder / at->path().filename() / name;
       if (fs::exists(below, ignored)) found.push_back(below);
@@ -75,11 +83,13 @@ base::Result<fs::path> find_report(const fs::path& folder, std::string_view mode
   }
   std::sort(found.begin(), found.end());
   if (found.size() == 1) return found.front();
-  if (found.empty()) return base::fail(base::ErrorCode::NotFound, "Config file not found: " + plain.string());
+  if (found.empty())
+    return base::fail(base::ErrorCode::NotFound, "Config file not found: " + plain.string());
   std::string list;
   for (const fs::path& path : found) list += "\n  " + path.string();
   return base::fail(base::ErrorCode::InvalidInput,
-                    "several reports fit " + std::string(model_name) + "; name one of them, or its chip with --chip:" + list);
+                    "several reports fit " + std::string(model_name) +
+                        "; name one of them, or its chip with --chip:" + list);
 }
 
 base::Result<std::vector<fs::path>> move_aside(const ReportPaths& paths, const std::string& chip) {
@@ -87,19 +97,22 @@ base::Result<std::vector<fs::path>> move_aside(const ReportPaths& paths, const s
   std::error_code error;
   if (fs::exists(folder / paths.report.filename(), error)) {
     return base::fail(base::ErrorCode::InvalidInput,
-                      paths.report.string() + " is of chip " + chip + ", and " + (folder / paths.report.filename()).string() +
+                      paths.report.string() + " is of chip " + chip + ", and " +
+                          (folder / paths.report.filename()).string() +
                           " is there already; move one of them away");
   }
   fs::create_directories(folder, error);
-  if (error) return base::fail(base::ErrorCode::Internal, "cannot make the folder " + folder.string() + ": " + error.message());
+  if (error)
+    return base::fail(base::ErrorCode::Internal,
+                      "cannot make the folder " + folder.string() + ": " + error.message());
   std::vector<fs::path> moved;
   for (const fs::path& from : {paths.report, paths.compiler, paths.macs}) {
     if (!fs::exists(from, error)) continue;
     const fs::path to = folder / from.filename();
     fs::rename(from, to, error);
     if (error) {
-      return base::fail(base::ErrorCode::Internal,
-                        "cannot move " + from.string() + " to " + to.string() + ": " + error.message());
+      return base::fail(base::ErrorCode::Internal, "cannot move " + from.string() + " to " +
+                                                       to.string() + ": " + error.message());
     }
     moved.push_back(to);
   }

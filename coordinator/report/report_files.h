@@ -21,12 +21,14 @@ struct ReportPaths {
 
 /// File name without its last extension: `net1.0-12.onnx` -> `net1.0-12`.
 [[nodiscard]] std::string model_name_of(const std::filesystem::path& model);
-/// `torq_gen_config_<model><suffix>{,_compiler,_mac_debug}.json` in `folder`; `suffix` is "" or `_subgraph_<i>_<j>`.
-[[nodiscard]] ReportPaths report_paths(const std::filesystem::path& folder, std::string_view model_name,
-                                       std::string_view suffix = "");
+/// `torq_gen_config_<model><suffix>{,_compiler,_mac_debug}.json` in `folder`; `suffix` is "" or
+/// `_subgraph_<i>_<j>`.
+[[nodiscard]] ReportPaths report_paths(const std::filesystem::path& folder,
+                                       std::string_view model_name, std::string_view suffix = "");
 /// The compiler file beside a report, whatever the report is called.
 [[nodiscard]] std::filesystem::path compiler_path_of(const std::filesystem::path& report);
-/// What a compiler file's report is called: without `_compiler`; where that changes nothing, with `_report` at the end of the stem.
+/// What a compiler file's report is called: without `_compiler`; where that changes nothing, with
+/// `_report` at the end of the stem.
 [[nodiscard]] std::filesystem::path report_path_of(const std::filesystem::path& compiler);
 
 /// One state of a file on disk: differs after every rename into place and after every write.
@@ -40,17 +42,20 @@ struct FileState {
 /// Empty when there is no such file.
 [[nodiscard]] std::optional<FileState> file_state(const std::filesystem::path& path);
 
-/// Reads a report or compiler file. NotFound, or InvalidInput naming file and reason when it is no JSON object, or its `ops` (or
-/// `op_assignments`) is none.
+/// Reads a report or compiler file. NotFound, or InvalidInput naming file and reason when it is no
+/// JSON object, or its `ops` (or `op_assignments`) is none.
 [[nodiscard]] base::Result<json::Value> load_config(const std::filesystem::path& path);
 
-/// Which report is meant when only a model is given: with `chip`, in `<folder>/<chip>/`, else in `folder`; without, in `folder`, else in
-/// the one folder below it that has it. NotFound names the first place looked at; InvalidInput lists several.
-[[nodiscard]] base::Result<std::filesystem::path> find_report(const std::filesystem::path& folder, std::string_view model_name,
+/// Which report is meant when only a model is given: with `chip`, in `<folder>/<chip>/`, else in
+/// `folder`; without, in `folder`, else in the one folder below it that has it. NotFound names the
+/// first place looked at; InvalidInput lists several.
+[[nodiscard]] base::Result<std::filesystem::path> find_report(const std::filesystem::path& folder,
+                                                              std::string_view model_name,
                                                               std::string_view chip);
 
-/// Moves the three files of a report (those there are) into `<folder>/<chip>/` and says what was moved. InvalidInput when a report is
-/// there already; then nothing is moved.
-[[nodiscard]] base::Result<std::vector<std::filesystem::path>> move_aside(const ReportPaths& paths, const std::string& chip);
+/// Moves the three files of a report (those there are) into `<folder>/<chip>/` and says what was
+/// moved. InvalidInput when a report is there already; then nothing is moved.
+[[nodiscard]] base::Result<std::vector<std::filesystem::path>> move_aside(const ReportPaths& paths,
+                                                                          const std::string& chip);
 
 }  // namespace layerfarm::coordinator::report

@@ -12,15 +12,28 @@ namespace {
 constexpr std::string_view kVersion = "1.1";
 constexpr int kResultDepth = 4;  ///< nesting of a member of `executors`
 
-constexpr std::array<std::string_view, 17> kTopKeys = {
-    "version",     "default_tolerance", "ops",          "model_name", "_chip",
-    "_executors",  "_evidence",         "_same_engine", "_settings",  "_default_tolerances",
-    "_reference",  "_tools",            "_assignments", "_unsettled", "discovery_report",
-    "has_critical_failures", "final_report_text"};
+constexpr std::array<std::string_view, 17> kTopKeys = {"version",
+                                                       "default_tolerance",
+                                                       "ops",
+                                                       "model_name",
+                                                       "_chip",
+                                                       "_executors",
+                                                       "_evidence",
+                                                       "_same_engine",
+                                                       "_settings",
+                                                       "_default_tolerances",
+                                                       "_reference",
+                                                       "_tools",
+                                                       "_assignments",
+                                                       "_unsettled",
+                                                       "discovery_report",
+                                                       "has_critical_failures",
+                                                       "final_report_text"};
 
 constexpr std::array<std::string_view, 9> kEntryKeys = {
-    "executors",            "_node_index",    "_orig_index", "mac_count",    "mlir_location",
-    "recommended_executor", "tolerance_used", "_edited",     "_not_in_model"};
+    "executors",      "_node_index",   "_orig_index",
+    "mac_count",      "mlir_location", "recommended_executor",
+    "tolerance_used", "_edited",       "_not_in_model"};
 
 template <std::size_t N>
 bool is_one_of(std::string_view key, const std::array<std::string_view, N>& keys) {
@@ -39,10 +52,11 @@ std::string settings_difference(const json::Value& there, const json::Value& her
   std::string out;
   const auto add = [&](const std::string& key, const json::Value* a, const json::Value* b) {
     if (a && b && *a == *b) return;
-    out += (out.empty() ? "" : "; ") + key + ": " + (a ? json::python_text(*a) : "not set") + " there, " +
-           (b ? json::python_text(*b) : "not set") + " here";
+    out += (out.empty() ? "" : "; ") + key + ": " + (a ? json::python_text(*a) : "not set") +
+           " there, " + (b ? json::python_text(*b) : "not set") + " here";
   };
-  for (const json::Member& member : *here.object()) add(member.key, there.get(member.key), &member.value);
+  for (const json::Member& member : *here.object())
+    add(member.key, there.get(member.key), &member.value);
   for (const json::Member& member : *there.object()) {
     if (!here.get(member.key)) add(member.key, &member.value, nullptr);
   }
@@ -50,7 +64,8 @@ std::string settings_difference(const json::Value& there, const json::Value& her
 }
 
 ReportState::ReportState(ReportPlan plan) : plan_(std::move(plan)) {
-  for (const domain::ExecutorSpec& executor : plan_.chip.executors) executors_.push_back(executor.name);
+  for (const domain::ExecutorSpec& executor : plan_.chip.executors)
+    executors_.push_back(executor.name);
   entries_.reserve(plan_.layers.size());
   std::vector<LayerMacs> macs;
   for (const LayerFacts& facts : plan_.layers) {
@@ -115,17 +130,21 @@ Takeover ReportState::take_over(const json::Value& report) {
     for (const json::Member& reason : *layer.value.object()) {
       const std::size_t executor = executor_place(reason.key);
       const Entry& entry = entries_[found->second];
-      const bool settled = executor < entry.slots.size() && entry.slots[executor].origin == Slot::Origin::Run;
-      if (!settled && reason.value.text()) unsettled_.try_emplace({found->second, executor}, *reason.value.text());
+      const bool settled =
+          executor < entry.slots.size() && entry.slots[executor].origin == Slot::Origin::Run;
+      if (!settled && reason.value.text())
+        unsettled_.try_emplace({found->second, executor}, *reason.value.text());
     }
   }
   return takeover;
 }
 
-void ReportState::take_entry(Entry& entry, const json::Value& from, bool fits, Takeover& takeover, std::size_t place) {
+void ReportState::take_entry(Entry& entry, const json::Value& from, bool fits, Takeover& takeover,
+                             std::size_t place) {
   const bool edited = is_hand_edit(entry.facts.id, from, executors_);
   const std::optional<std::string> recommended = recommendation_in(from);
-  if (edited && entry.in_model && (!entry.edited || entry.edit != recommended)) takeover.edited.push_back(entry.facts.id);
+  if (edited && entry.in_model && (!entry.edited || entry.edit != recommended))
+    takeover.edited.push_back(entry.facts.id);
   entry.edited = edited;
   entry.edit = edited ? recommended : std::nullopt;
   entry.recommended_in_file = fits && from.get("recommended_executor");
@@ -140,8 +159,10 @@ void ReportState::take_entry(Entry& entry, const json::Value& from, bool fits, T
   entry.in_file = true;
   for (const json::Member& member : *from.object()) {
     const bool ours = is_one_of(member.key, kEntryKeys);
-    const bool place_of_gone = !entry.in_model && ours && member.key != "executors" && member.key != "recommended_executor" &&
-                               member.key != "tolerance_used" && member.key != "_edited" && member.key != "_not_in_model";
+    const bool place_of_gone = !entry.in_model && ours && member.key != "executors" &&
+                               member.key != "recommended_executor" &&
+                               member.key != "tolerance_used" && member.key != "_edited" &&
+                               member.key != "_not_in_model";
     const bool mark = std::any_of(entry.facts.marks.begin(), entry.facts.marks.end(),
                                   [&](const auto& known) { return known.first == member.key; });
     if ((!ours && !mark) || place_of_gone) entry.kept.set(member.key, member.value);
@@ -180,7 +201,8 @@ void ReportState::settle(std::size_t layer, std::size_t executor, const CaseResu
 
 void ReportState::unsettle(std::size_t layer, std::size_t executor, std::string reason) {
   LAYERFARM_CHECK(layer < plan_.layers.size() && executor < plan_.chip.executors.size());
-  if (entries_[layer].slots[executor].origin == Slot::Origin::Run) return;  // a verdict counts, whichever came first
+  if (entries_[layer].slots[executor].origin == Slot::Origin::Run)
+    return;  // a verdict counts, whichever came first
   unsettled_[{layer, executor}] = std::move(reason);
   ++revision_;
 }
@@ -202,7 +224,8 @@ bool ReportState::has_old_success(std::size_t layer) const {
   });
 }
 
-/// Places of the results that the report shows, after the clean-up; `hidden` says that a result of the file is not among them.
+/// Places of the results that the report shows, after the clean-up; `hidden` says that a result of
+/// the file is not among them.
 std::vector<std::size_t> ReportState::visible(const Entry& entry, bool& hidden) const {
   std::vector<std::size_t> slots;
   bool worked = false;
@@ -210,8 +233,8 @@ std::vector<std::size_t> ReportState::visible(const Entry& entry, bool& hidden) 
   for (std::size_t i = 0; i < entry.slots.size(); ++i) {
     const Slot& slot = entry.slots[i];
     if (slot.origin == Slot::Origin::None) continue;
-    const bool skipped = std::find(plan_.skip_executors.begin(), plan_.skip_executors.end(), executors_[i]) !=
-                         plan_.skip_executors.end();
+    const bool skipped = std::find(plan_.skip_executors.begin(), plan_.skip_executors.end(),
+                                   executors_[i]) != plan_.skip_executors.end();
     if (skipped || (worked && plan_.skip_mode)) {
       hidden = hidden || slot.origin == Slot::Origin::File;
       continue;
@@ -223,10 +246,12 @@ std::vector<std::size_t> ReportState::visible(const Entry& entry, bool& hidden) 
 }
 
 bool ReportState::is_shown(const Entry& entry, const std::vector<std::size_t>& slots) const {
-  return !slots.empty() || entry.in_file || entry.facts.skipped || entry.edited || !entry.tolerance_edit.is_null();
+  return !slots.empty() || entry.in_file || entry.facts.skipped || entry.edited ||
+         !entry.tolerance_edit.is_null();
 }
 
-std::optional<std::string> ReportState::recommendation(const Entry& entry, const std::vector<std::size_t>& slots,
+std::optional<std::string> ReportState::recommendation(const Entry& entry,
+                                                       const std::vector<std::size_t>& slots,
                                                        bool hidden) const {
   if (entry.edited) return entry.edit;
   if (entry.facts.no_recommendation) return std::nullopt;
@@ -272,7 +297,8 @@ void ReportState::write_head(json::Builder& out) const {
 }
 
 void ReportState::write_entry(const Entry& entry, const std::vector<std::size_t>& slots,
-                              const std::optional<std::string>& recommended, json::Builder& out) const {
+                              const std::optional<std::string>& recommended,
+                              json::Builder& out) const {
   const LayerFacts& facts = entry.facts;
   out.open(facts.id);
   out.open("executors");
@@ -309,7 +335,8 @@ void ReportState::write_unsettled(json::Builder& out) const {
   for (auto at = unsettled_.begin(); at != unsettled_.end();) {
     const std::size_t layer = at->first.first;
     out.open(entries_[layer].facts.id);
-    for (; at != unsettled_.end() && at->first.first == layer; ++at) out.text(executors_[at->first.second], at->second);
+    for (; at != unsettled_.end() && at->first.first == layer; ++at)
+      out.text(executors_[at->first.second], at->second);
     out.close();
   }
   out.close();
@@ -328,7 +355,8 @@ Texts ReportState::texts(Phase phase, const std::optional<WholeModel>& whole_mod
   json::Builder out(texts.report, 0);
   out.open();
   out.text("version", kVersion);
-  if (!plan_.chip.executors.empty()) out.value("default_tolerance", tolerance_json(plan_.chip.executors.front().tolerance));
+  if (!plan_.chip.executors.empty())
+    out.value("default_tolerance", tolerance_json(plan_.chip.executors.front().tolerance));
   std::vector<Assignment> assignments;
   std::vector<std::pair<const Entry*, std::optional<std::string>>> recommended;
   recommended.reserve(entries_.size());
@@ -397,7 +425,8 @@ std::vector<Op> ReportState::ops() const {
       if (slot.status == "error") {
         // Kept as text only: errors are few, and this is asked for once.
         if (const auto parsed = json::parse(slot.text, entry.facts.id)) {
-          if (const json::Value* failure = parsed->get("failure_report")) result.failure_report = *failure;
+          if (const json::Value* failure = parsed->get("failure_report"))
+            result.failure_report = *failure;
         }
       }
       op.results.push_back(std::move(result));
@@ -408,6 +437,8 @@ std::vector<Op> ReportState::ops() const {
   return ops;
 }
 
-Overview ReportState::overview() const { return report::overview(ops(), executors_, RowOrder::OrigIndex); }
+Overview ReportState::overview() const {
+  return report::overview(ops(), executors_, RowOrder::OrigIndex);
+}
 
 }  // namespace layerfarm::coordinator::report

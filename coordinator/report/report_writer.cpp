@@ -35,7 +35,8 @@ base::Result<void> ReportWriter::take_over_changes(Written& written) {
   if (!report) {
     // Broken by another program while we run: what we know replaces it.
     if (report.error().code == base::ErrorCode::NotFound) return {};
-    if (report.error().code != base::ErrorCode::InvalidInput) return base::fail(std::move(report.error()));
+    if (report.error().code != base::ErrorCode::InvalidInput)
+      return base::fail(std::move(report.error()));
     written.warnings.push_back(report.error().text() + "; it is written anew");
     return {};
   }
@@ -43,8 +44,8 @@ base::Result<void> ReportWriter::take_over_changes(Written& written) {
   return {};
 }
 
-base::Result<void> ReportWriter::put(const std::filesystem::path& path, const std::string& text, std::string& last,
-                                     bool& changed) {
+base::Result<void> ReportWriter::put(const std::filesystem::path& path, const std::string& text,
+                                     std::string& last, bool& changed) {
   if (written_ && text == last && file_state(path)) return {};
   if (auto done = base::write_file_atomically(path, text, sync_); !done) return done;
   last = text;
@@ -52,9 +53,11 @@ base::Result<void> ReportWriter::put(const std::filesystem::path& path, const st
   return {};
 }
 
-base::Result<Written> ReportWriter::write(Phase phase, const std::optional<WholeModel>& whole_model) {
+base::Result<Written> ReportWriter::write(Phase phase,
+                                          const std::optional<WholeModel>& whole_model) {
   Written written;
-  auto lock = FolderLock::take(paths_.report.parent_path(), phase == Phase::Running ? kPatienceRunning : kPatienceAtEnd);
+  auto lock = FolderLock::take(paths_.report.parent_path(),
+                               phase == Phase::Running ? kPatienceRunning : kPatienceAtEnd);
   if (!lock) return base::fail(std::move(lock.error()));
   if (auto done = take_over_changes(written); !done) return base::fail(std::move(done.error()));
   const auto now = file_state(paths_.report);
@@ -62,7 +65,8 @@ base::Result<Written> ReportWriter::write(Phase phase, const std::optional<Whole
   if (!is_due(phase) && report_is_ours && !whole_model) return written;
 
   Texts texts = state_.texts(phase, whole_model);
-  // Another run of the same model may have written just this: two runs must not keep each other writing.
+  // Another run of the same model may have written just this: two runs must not keep each other
+  // writing.
   bool same = now && !report_is_ours && now->size == texts.report.size();
   if (same) {
     const auto there = base::read_file(paths_.report);

@@ -1,5 +1,5 @@
-// ReportWriter: keeps the three files of a report equal to a ReportState. Each write is lock, read again what others changed, render,
-// rename. Used by the thread that owns the state.
+// ReportWriter: keeps the three files of a report equal to a ReportState. Each write is lock, read
+// again what others changed, render, rename. Used by the thread that owns the state.
 #pragma once
 
 #include <chrono>
@@ -17,9 +17,9 @@ namespace layerfarm::coordinator::report {
 
 /// What a write did.
 struct Written {
-  bool changed = false;                    ///< at least one file was renamed into place
-  Takeover taken_over;                     ///< what somebody else had changed in the file since our last write
-  std::vector<std::string> warnings;       ///< each is given once, when it first comes up
+  bool changed = false;  ///< at least one file was renamed into place
+  Takeover taken_over;   ///< what somebody else had changed in the file since our last write
+  std::vector<std::string> warnings;  ///< each is given once, when it first comes up
 };
 
 /// Time from the start of one write to that of the next: max(1 s, 20 x the last write's cost).
@@ -31,21 +31,27 @@ class ReportWriter {
   ReportWriter(ReportState& state, ReportPaths paths, base::Sync sync = base::Sync::Yes)
       : state_(state), paths_(std::move(paths)), sync_(sync) {}
 
-  /// Takes over the file that is there from before, if any. An unreadable one is an error: the user decides what becomes of it.
+  /// Takes over the file that is there from before, if any. An unreadable one is an error: the user
+  /// decides what becomes of it.
   [[nodiscard]] base::Result<Takeover> load();
 
-  /// Writes what changed. Files whose text is as it was are left alone. An error leaves old, whole files; call again later.
-  [[nodiscard]] base::Result<Written> write(Phase phase, const std::optional<WholeModel>& whole_model = std::nullopt);
+  /// Writes what changed. Files whose text is as it was are left alone. An error leaves old, whole
+  /// files; call again later.
+  [[nodiscard]] base::Result<Written> write(
+      Phase phase, const std::optional<WholeModel>& whole_model = std::nullopt);
 
-  /// Whether a write would have something to do as far as this process knows (others' edits are looked at by write() only).
-  [[nodiscard]] bool is_due(Phase phase) const { return !written_ || revision_ != state_.revision() || phase_ != phase; }
+  /// Whether a write would have something to do as far as this process knows (others' edits are
+  /// looked at by write() only).
+  [[nodiscard]] bool is_due(Phase phase) const {
+    return !written_ || revision_ != state_.revision() || phase_ != phase;
+  }
 
   [[nodiscard]] const ReportPaths& paths() const { return paths_; }
 
  private:
   [[nodiscard]] base::Result<void> take_over_changes(Written& written);
-  [[nodiscard]] base::Result<void> put(const std::filesystem::path& path, const std::string& text, std::string& last,
-                                       bool& changed);
+  [[nodiscard]] base::Result<void> put(const std::filesystem::path& path, const std::string& text,
+                                       std::string& last, bool& changed);
 
   ReportState& state_;
   ReportPaths paths_;
@@ -53,7 +59,7 @@ class ReportWriter {
   bool written_ = false;
   std::uint64_t revision_ = 0;
   Phase phase_ = Phase::Running;
-  std::optional<FileState> seen_;          ///< the report as we last wrote or read it
+  std::optional<FileState> seen_;  ///< the report as we last wrote or read it
   std::string last_compiler_;
   std::string last_macs_;
   std::vector<std::string> warned_;

@@ -16,8 +16,9 @@ constexpr std::size_t kRefusalsShown = 20;
 
 /// Characters, so that columns line up for names beyond ASCII too.
 std::size_t width(std::string_view text) {
-  return static_cast<std::size_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;
+  }));
 }
 
 std::string cut(std::string_view text, std::size_t characters) {
@@ -76,19 +77,25 @@ std::string distribution_block(const Summary& summary) {
 
 std::string whole_model_block(const WholeModel& whole_model) {
   std::string out = "--- Full Model Comparison ---";
-  if (whole_model.max_rel_diff) out += "\n  Max relative difference: " + json::float_text(*whole_model.max_rel_diff);
-  if (whole_model.max_abs_diff) out += "\n  Max absolute difference: " + json::float_text(*whole_model.max_abs_diff);
+  if (whole_model.max_rel_diff)
+    out += "\n  Max relative difference: " + json::float_text(*whole_model.max_rel_diff);
+  if (whole_model.max_abs_diff)
+    out += "\n  Max absolute difference: " + json::float_text(*whole_model.max_abs_diff);
   if (whole_model.differences) {
     out += "\n  " + count_line(whole_model.differences->first, whole_model.differences->second);
   }
   return out;
 }
 
-std::string index_text(std::optional<std::int64_t> index) { return index ? std::to_string(*index) : "None"; }
+std::string index_text(std::optional<std::int64_t> index) {
+  return index ? std::to_string(*index) : "None";
+}
 
 std::string critical_block(const Overview& overview) {
-  if (overview.critical.empty()) return "No critical failures - all layers have at least one working executor";
-  std::string out = "CRITICAL: " + number(overview.critical.size()) + " layer(s) with ALL executors ERRORS\n";
+  if (overview.critical.empty())
+    return "No critical failures - all layers have at least one working executor";
+  std::string out =
+      "CRITICAL: " + number(overview.critical.size()) + " layer(s) with ALL executors ERRORS\n";
   for (const CriticalFailure& failure : overview.critical) {
     out += "\n  - " + failure.layer_id + " (node: " + index_text(failure.node_index) + ")";
   }
@@ -96,13 +103,16 @@ std::string critical_block(const Overview& overview) {
 }
 
 std::string critical_details(const Overview& overview) {
-  std::string out = "CRITICAL FAILURES: " + number(overview.critical.size()) + " layers with ALL executors ERRORS\n\n" +
+  std::string out = "CRITICAL FAILURES: " + number(overview.critical.size()) +
+                    " layers with ALL executors ERRORS\n\n" +
                     "These layers cannot run on any executor that was tested.\n";
   std::size_t place = 0;
   for (const CriticalFailure& failure : overview.critical) {
     const std::string location = failure.location.value_or("N/A");
-    out += "\n  " + number(++place) + ". Layer: " + failure.layer_id + "\n     Node index: " + index_text(failure.node_index) +
-           "\n     MLIR location: " + location + "\n     Full MLIR location: " + location + "\n     Executor errors:\n";
+    out += "\n  " + number(++place) + ". Layer: " + failure.layer_id +
+           "\n     Node index: " + index_text(failure.node_index) +
+           "\n     MLIR location: " + location + "\n     Full MLIR location: " + location +
+           "\n     Executor errors:\n";
     for (const OpResult& error : failure.errors) {
       out += "       - " + upper(error.executor) + ": " + error.status + " - " +
              cut_diagnostic(error.failure_report.get_text("summary")) + "\n";
@@ -125,7 +135,8 @@ std::string layer_table(const Overview& overview, Colour colour) {
   std::string out = "Per-Layer Status:";
   if (overview.rows.empty()) return out + "\n  (no layers)";
   std::size_t longest = 0;
-  for (const Row& row : overview.rows) longest = std::max(longest, std::min(width(row.layer_id), kLongestLayerColumn));
+  for (const Row& row : overview.rows)
+    longest = std::max(longest, std::min(width(row.layer_id), kLongestLayerColumn));
 
   out += "\n  ";
   pad(out, "Layer", longest);
@@ -153,8 +164,9 @@ std::string final_report_text(const std::string& model_name, const Overview& ove
                               const std::optional<WholeModel>& whole_model) {
   std::string out = "FINAL EXECUTOR DISCOVERY REPORT\n\nModel: " + model_name +
                     "\nTotal layers tested: " + number(overview.summary.total_layers) + "\n\n" +
-                    status_block(overview.summary, Colour::No) + "\n\n" + distribution_block(overview.summary) + "\n\n" +
-                    critical_block(overview) + "\n\n";
+                    status_block(overview.summary, Colour::No) + "\n\n" +
+                    distribution_block(overview.summary) + "\n\n" + critical_block(overview) +
+                    "\n\n";
   if (whole_model) out += whole_model_block(*whole_model) + "\n\n";
   return out + layer_table(overview, Colour::No);
 }
@@ -163,10 +175,12 @@ std::string end_report(const EndReport& report, Colour colour) {
   const Overview& overview = *report.overview;
   if (overview.rows.empty() && !report.whole_model) return "";
   const std::string rule(80, '=');
-  std::string out = "\n\n" + rule + "\nFINAL EXECUTOR DISCOVERY REPORT\n" + rule + "\n\nModel: " + report.model_name +
+  std::string out = "\n\n" + rule + "\nFINAL EXECUTOR DISCOVERY REPORT\n" + rule +
+                    "\n\nModel: " + report.model_name +
                     "\nTotal layers tested: " + number(overview.summary.total_layers) +
                     "\nOutput file: " + report.report_path + "\n\n--- Status Summary ---\n" +
-                    status_block(overview.summary, colour) + "\n\n--- First Working Executor Distribution ---\n" +
+                    status_block(overview.summary, colour) +
+                    "\n\n--- First Working Executor Distribution ---\n" +
                     distribution_block(overview.summary) + "\n\n";
   if (overview.critical.empty()) {
     out += "--- No Critical Failures ---\nAll layers have at least one working executor.\n";
@@ -194,8 +208,8 @@ std::string percent_of(std::int64_t part, std::int64_t whole) {
 }
 
 std::string share_line(const std::string& name, const Share& share, std::int64_t all_macs) {
-  std::string out = "  " + name + ": " + number(share.layers) + " layer(s), " + std::to_string(share.macs) + " MACs" +
-                    percent_of(share.macs, all_macs);
+  std::string out = "  " + name + ": " + number(share.layers) + " layer(s), " +
+                    std::to_string(share.macs) + " MACs" + percent_of(share.macs, all_macs);
   if (share.timed > 0) {
     out += ", " + json::float_text(round3(share.ms)) + " ms";
     if (share.timed < share.layers) out += " (" + number(share.timed) + " timed)";
@@ -212,7 +226,8 @@ std::string reason_line(const json::Value& failure_report) {
   std::string_view rest = text;
   while (!rest.empty()) {
     const std::string_view line = first_line(rest);
-    if (line.find("error: ") != std::string_view::npos) return cut(line.substr(line.find("error: ") + 7), 160);
+    if (line.find("error: ") != std::string_view::npos)
+      return cut(line.substr(line.find("error: ") + 7), 160);
     rest.remove_prefix(std::min(rest.size(), line.size() + 1));
   }
   return cut(first_line(text), 160);
@@ -224,8 +239,10 @@ std::string refusal_lines(const std::vector<Op>& ops, const std::vector<std::str
   for (const Op& op : ops) {
     for (const OpResult& result : op.results) {
       if (result.status != "error") continue;
-      const auto place = std::find(executors.begin(), executors.end(), result.executor) - executors.begin();
-      ++refusals[{static_cast<std::size_t>(place), op_type_of(op.id), reason_line(result.failure_report)}];
+      const auto place =
+          std::find(executors.begin(), executors.end(), result.executor) - executors.begin();
+      ++refusals[{static_cast<std::size_t>(place), op_type_of(op.id),
+                  reason_line(result.failure_report)}];
     }
   }
   if (refusals.empty()) return "";
@@ -249,7 +266,8 @@ std::string evidence_line(const PlacementFacts& facts) {
   std::string out = "Evidence:";
   for (const auto& [executor, word] : facts.evidence) {
     out += (out.back() == ':' ? " " : ", ") + upper(executor) + " " + word;
-    const bool same = std::find(facts.same_engine.begin(), facts.same_engine.end(), executor) != facts.same_engine.end();
+    const bool same = std::find(facts.same_engine.begin(), facts.same_engine.end(), executor) !=
+                      facts.same_engine.end();
     if (same) out += " (same engine as the reference)";
   }
   return out + "\n";
@@ -277,13 +295,15 @@ std::string placement_summary(const std::vector<Op>& ops, const std::vector<std:
     }
   }
   std::string out = "--- Placement" + (facts.chip.empty() ? "" : " on " + facts.chip) + " ---\n";
-  for (const std::string& executor : executors) out += share_line(upper(executor), shares[executor], all_macs);
+  for (const std::string& executor : executors)
+    out += share_line(upper(executor), shares[executor], all_macs);
   if (none.layers > 0) out += share_line("no executor", none, all_macs);
   out += refusal_lines(ops, executors) + evidence_line(facts);
   if (!facts.reference.empty()) out += "Reference: " + facts.reference + "\n";
   if (!facts.tools.empty()) {
     out += "Tools:";
-    for (const auto& [name, version] : facts.tools) out += (out.back() == ':' ? " " : ", ") + name + " " + version;
+    for (const auto& [name, version] : facts.tools)
+      out += (out.back() == ':' ? " " : ", ") + name + " " + version;
     out += "\n";
   }
   out += "Results: " + number(facts.fresh) + " fresh, " + number(facts.stored) + " from the store";

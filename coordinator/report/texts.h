@@ -1,5 +1,6 @@
-// Texts of a report for people: final_report_text, the table, the report printed at the end, the placement summary.
-// Pure; any thread. Lines end with "\n" except in final_report_text, which is stored without one at its end.
+// Texts of a report for people: final_report_text, the table, the report printed at the end, the
+// placement summary. Pure; any thread. Lines end with "\n" except in final_report_text, which is
+// stored without one at its end.
 #pragma once
 
 #include <cstdint>
@@ -43,17 +44,19 @@ struct EndReport {
 /// What the placement summary needs beside `ops`.
 struct PlacementFacts {
   std::string chip;
-  std::vector<std::pair<std::string, std::string>> evidence;  ///< executor -> "hardware", "emulator", "stand-in"
-  std::vector<std::string> same_engine;                       ///< executors that are the reference engine
-  std::string reference;                                      ///< "onnxruntime 1.32.0"
-  std::vector<std::pair<std::string, std::string>> tools;     ///< name -> version
-  std::uint64_t fresh = 0;                                    ///< results made in this run
-  std::uint64_t stored = 0;                                   ///< results known from before
+  std::vector<std::pair<std::string, std::string>>
+      evidence;                          ///< executor -> "hardware", "emulator", "stand-in"
+  std::vector<std::string> same_engine;  ///< executors that are the reference engine
+  std::string reference;                 ///< "onnxruntime 1.32.0"
+  std::vector<std::pair<std::string, std::string>> tools;  ///< name -> version
+  std::uint64_t fresh = 0;                                 ///< results made in this run
+  std::uint64_t stored = 0;                                ///< results known from before
   std::uint64_t unsettled = 0;
-  std::vector<std::pair<std::string, std::int64_t>> macs;     ///< layer id -> MACs
+  std::vector<std::pair<std::string, std::int64_t>> macs;  ///< layer id -> MACs
 };
 /// Layers, MACs and time per executor; refused op types with the reason; what the verdicts rest on.
-[[nodiscard]] std::string placement_summary(const std::vector<Op>& ops, const std::vector<std::string>& executors,
+[[nodiscard]] std::string placement_summary(const std::vector<Op>& ops,
+                                            const std::vector<std::string>& executors,
                                             const PlacementFacts& facts);
 
 }  // namespace layerfarm::coordinator::report

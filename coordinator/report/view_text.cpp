@@ -13,9 +13,12 @@ constexpr std::size_t kLayersNamed = 10;
 constexpr std::size_t kSummaryShown = 70;
 
 /// As Python prints it: a text as itself, all else by its repr.
-std::string shown(const json::Value& value) { return value.text() ? *value.text() : json::python_text(value); }
+std::string shown(const json::Value& value) {
+  return value.text() ? *value.text() : json::python_text(value);
+}
 
-std::string member_or(const json::Value& object, std::string_view key, const std::string& otherwise) {
+std::string member_or(const json::Value& object, std::string_view key,
+                      const std::string& otherwise) {
   const json::Value* member = object.get(key);
   return member && !member->is_null() ? shown(*member) : otherwise;
 }
@@ -34,8 +37,9 @@ std::string timing_block(const json::Value& summary) {
   if (!timings || !timings->object() || timings->object()->empty()) return "";
   std::string out = "\nTIMING SUMMARY (average runtime):\n";
   for (const json::Member& timing : *timings->object()) {
-    out += "  " + upper(timing.key) + ": " + member_or(timing.value, "avg_ms", "N/A") + "ms (min: " +
-           member_or(timing.value, "min_ms", "N/A") + "ms, max: " + member_or(timing.value, "max_ms", "N/A") +
+    out += "  " + upper(timing.key) + ": " + member_or(timing.value, "avg_ms", "N/A") +
+           "ms (min: " + member_or(timing.value, "min_ms", "N/A") +
+           "ms, max: " + member_or(timing.value, "max_ms", "N/A") +
            "ms, samples: " + member_or(timing.value, "samples", "N/A") + ")\n";
   }
   return out;
@@ -49,13 +53,15 @@ std::string critical_block(const json::Value& report, const Overview& overview) 
   if (failures && failures->array()) {
     for (const json::Value& failure : *failures->array()) {
       ++count;
-      lines += "  - " + member_or(failure, "layer_id", "unknown") + " (node: " + member_or(failure, "node_index", "None") + ")\n";
+      lines += "  - " + member_or(failure, "layer_id", "unknown") +
+               " (node: " + member_or(failure, "node_index", "None") + ")\n";
     }
   } else {
     for (const CriticalFailure& failure : overview.critical) {
       ++count;
       lines += "  - " + failure.layer_id +
-               " (node: " + (failure.node_index ? std::to_string(*failure.node_index) : "None") + ")\n";
+               " (node: " + (failure.node_index ? std::to_string(*failure.node_index) : "None") +
+               ")\n";
     }
   }
   return "\nCRITICAL FAILURES (all executors error): " + std::to_string(count) + "\n" + lines;
@@ -65,7 +71,8 @@ std::string object_block(const json::Value& report, std::string_view key, std::s
   const json::Value* object = report.get(key);
   if (!object || !object->object()) return "";
   std::string out = "\n" + std::string(title) + "\n";
-  for (const json::Member& member : *object->object()) out += "  " + member.key + ": " + shown(member.value) + "\n";
+  for (const json::Member& member : *object->object())
+    out += "  " + member.key + ": " + shown(member.value) + "\n";
   return out;
 }
 
@@ -85,16 +92,19 @@ std::string unsettled_block(const json::Value& report) {
 /// Lines of one executor in the view of a layer.
 std::string result_lines(const json::Value& result) {
   std::string out;
-  if (const json::Value* diff = result.get("max_diff"); diff && !diff->is_null()) out += "    Max Diff: " + shown(*diff) + "\n";
+  if (const json::Value* diff = result.get("max_diff"); diff && !diff->is_null())
+    out += "    Max Diff: " + shown(*diff) + "\n";
   if (const json::Value* failure = result.get("failure_report"); failure && failure->object()) {
     if (failure->get("type")) out += "    Type: " + member_or(*failure, "type", "") + "\n";
-    if (failure->get("summary")) out += "    Summary: " + cut_summary(member_or(*failure, "summary", "")) + "\n";
+    if (failure->get("summary"))
+      out += "    Summary: " + cut_summary(member_or(*failure, "summary", "")) + "\n";
   }
   if (const json::Value* used = result.get("tolerance_used"); used && !used->is_null()) {
     out += "    Tolerance: " + shown(*used) + "\n";
   }
   if (const json::Value* timing = result.get("timing"); timing && timing->object()) {
-    if (timing->get("runtime_ms")) out += "    Runtime: " + member_or(*timing, "runtime_ms", "N/A") + "ms\n";
+    if (timing->get("runtime_ms"))
+      out += "    Runtime: " + member_or(*timing, "runtime_ms", "N/A") + "ms\n";
     const json::Value* runs = timing->get("runs");
     if (runs && runs->number().value_or(0) > 1) out += "    Runs: " + shown(*runs) + "\n";
   }
@@ -102,7 +112,8 @@ std::string result_lines(const json::Value& result) {
 }
 
 /// Keys of ours in a result, for people who want to know what the verdict rests on.
-std::string mark_lines(const json::Value& report, const std::string& executor, const json::Value& result) {
+std::string mark_lines(const json::Value& report, const std::string& executor,
+                       const json::Value& result) {
   std::string out;
   const json::Value* evidence = result.get("_evidence");
   if (!evidence && report.get("_evidence")) evidence = report.get("_evidence")->get(executor);
@@ -117,7 +128,9 @@ std::string mark_lines(const json::Value& report, const std::string& executor, c
 
 }  // namespace
 
-bool is_unfinished(const json::Value& report) { return report.get("_chip") && !report.get("discovery_report"); }
+bool is_unfinished(const json::Value& report) {
+  return report.get("_chip") && !report.get("discovery_report");
+}
 
 std::string some_layers(const json::Value& report) {
   const json::Value* ops = report.get("ops");
@@ -135,19 +148,23 @@ std::string view_summary(const json::Value& report, Colour colour) {
   const std::string rule(80, '=');
   const std::vector<Op> ops = ops_of(report);
   const Overview all = overview(ops, executors_of(report), RowOrder::NodeIndex);
-  std::string out = rule + "\nMODEL: " + member_or(report, "model_name", "unknown") + "\n" + rule + "\n\nSTATUS COUNTS:\n";
+  std::string out = rule + "\nMODEL: " + member_or(report, "model_name", "unknown") + "\n" + rule +
+                    "\n\nSTATUS COUNTS:\n";
   const json::Value* stored = report.get("discovery_report");
   const json::Value* summary = stored ? stored->get("summary") : nullptr;
   const json::Value* counts = summary ? summary->get("status_counts") : nullptr;
   if (counts && counts->object()) {
-    for (const json::Member& count : *counts->object()) out += "  " + count.key + ": " + shown(count.value) + "\n";
+    for (const json::Member& count : *counts->object())
+      out += "  " + count.key + ": " + shown(count.value) + "\n";
   }
   if (summary) out += timing_block(*summary);
   out += critical_block(report, all);
   out += unsettled_block(report);
   out += "\n" + layer_table(all, colour) + "\n\nDEFAULT TOLERANCE:\n";
-  if (const json::Value* tolerance = report.get("default_tolerance"); tolerance && tolerance->object()) {
-    for (const json::Member& bound : *tolerance->object()) out += "  " + bound.key + ": " + shown(bound.value) + "\n";
+  if (const json::Value* tolerance = report.get("default_tolerance");
+      tolerance && tolerance->object()) {
+    for (const json::Member& bound : *tolerance->object())
+      out += "  " + bound.key + ": " + shown(bound.value) + "\n";
   }
   return out + object_block(report, "_evidence", "EVIDENCE:") + "\n" + rule + "\n";
 }
@@ -159,7 +176,8 @@ std::optional<std::string> view_layer(const json::Value& report, std::string_vie
   std::string out = "\nLAYER: " + std::string(layer_id) + "\n" + std::string(80, '=') +
                     "\n\nNode Index: " + member_or(*entry, "_node_index", "N/A") +
                     "\nMLIR Location: " + member_or(*entry, "mlir_location", "N/A") +
-                    "\nRecommended Executor: " + recommendation_in(*entry).value_or("None") + "\n\nExecutor Results:\n";
+                    "\nRecommended Executor: " + recommendation_in(*entry).value_or("None") +
+                    "\n\nExecutor Results:\n";
   const json::Value* tested = entry->get("executors");
   const json::Value nothing;
   for (const std::string& executor : executors_of(report)) {
@@ -167,7 +185,8 @@ std::optional<std::string> view_layer(const json::Value& report, std::string_vie
     const json::Value& result = found ? *found : nothing;
     out += "\n  [" + upper(executor) + "]: " + member_or(result, "status", "unknown");
     const json::Value* timing = result.get("timing");
-    if (timing && timing->get("runtime_ms")) out += " (" + member_or(*timing, "runtime_ms", "N/A") + "ms)";
+    if (timing && timing->get("runtime_ms"))
+      out += " (" + member_or(*timing, "runtime_ms", "N/A") + "ms)";
     out += "\n" + result_lines(result);
     if (found) out += mark_lines(report, executor, result);
   }
@@ -179,7 +198,8 @@ std::string view_compiler(const json::Value& file) {
   const json::Value* assignments = file.get("op_assignments");
   const json::Object none;
   const json::Object& ops = assignments && assignments->object() ? *assignments->object() : none;
-  std::string out = rule + "\nMODEL: " + member_or(file, "model_name", "unknown") + "  (compiler format)\n" + rule +
+  std::string out = rule + "\nMODEL: " + member_or(file, "model_name", "unknown") +
+                    "  (compiler format)\n" + rule +
                     "\n\nTotal assignments: " + std::to_string(ops.size()) + "\n";
   if (ops.empty()) return out;
 
@@ -195,7 +215,8 @@ std::string view_compiler(const json::Value& file) {
   std::sort(sorted.begin(), sorted.end());
   out += "\nExecutor distribution:\n";
   for (const std::string& executor : order) {
-    if (counts.contains(executor)) out += "  " + upper(executor) + ": " + std::to_string(counts[executor]) + "\n";
+    if (counts.contains(executor))
+      out += "  " + upper(executor) + ": " + std::to_string(counts[executor]) + "\n";
   }
   out += "\nAssignments:\n";
   for (const auto& [location, executor] : sorted) out += "  " + location + " → " + executor + "\n";

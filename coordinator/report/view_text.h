@@ -13,7 +13,8 @@ namespace layerfarm::coordinator::report {
 /// The whole report: counts, critical failures, table, tolerance.
 [[nodiscard]] std::string view_summary(const json::Value& report, Colour colour);
 /// One layer, by its exact id; empty when the report has none of that name.
-[[nodiscard]] std::optional<std::string> view_layer(const json::Value& report, std::string_view layer_id);
+[[nodiscard]] std::optional<std::string> view_layer(const json::Value& report,
+                                                    std::string_view layer_id);
 /// A compiler file.
 [[nodiscard]] std::string view_compiler(const json::Value& file);
 /// Whether the run that wrote the report is still going on, or was ended before its end.

@@ -1,5 +1,6 @@
-// The report's files and texts against those of the original tool (tests/golden/report: its outputs on small models), apart from the
-// faults that are mended on purpose; each mend is named where it is allowed for.
+// The report's files and texts against those of the original tool (tests/golden/report: its outputs
+// on small models), apart from the faults that are mended on purpose; each mend is named where it
+// is allowed for.
 #include <doctest/doctest.h>
 
 #include <filesystem>
@@ -36,7 +37,8 @@ std::vector<fs::path> files_named(std::string_view end) {
   std::vector<fs::path> out;
   for (const auto& entry : fs::recursive_directory_iterator(kGolden)) {
     const std::string name = entry.path().string();
-    if (name.size() > end.size() && name.substr(name.size() - end.size()) == end) out.push_back(entry.path());
+    if (name.size() > end.size() && name.substr(name.size() - end.size()) == end)
+      out.push_back(entry.path());
   }
   std::sort(out.begin(), out.end());
   return out;
@@ -47,7 +49,8 @@ std::vector<fs::path> reports() {
   std::vector<fs::path> out;
   for (const fs::path& path : files_named(".json")) {
     const std::string name = path.filename().string();
-    if (name.find("_compiler") == std::string::npos && name.find("_mac_debug") == std::string::npos) out.push_back(path);
+    if (name.find("_compiler") == std::string::npos && name.find("_mac_debug") == std::string::npos)
+      out.push_back(path);
   }
   return out;
 }
@@ -75,7 +78,8 @@ std::optional<report::WholeModel> whole_model_in(const std::string& text) {
   return out;
 }
 
-/// Mended: a null recommendation is shown as `-`, also in the text, where the original showed what priority would choose.
+/// Mended: a null recommendation is shown as `-`, also in the text, where the original showed what
+/// priority would choose.
 std::string with_null_as_dash(std::string text, const report::json::Value& config) {
   for (const report::Op& op : report::ops_of(config)) {
     if (op.recommended) continue;
@@ -91,7 +95,9 @@ std::string with_null_as_dash(std::string text, const report::json::Value& confi
 /// A folder of its own as the current one, as a user would have it.
 class InFolder {
  public:
-  InFolder() : scratch_(*base::ScratchFolder::make(fs::temp_directory_path(), "layerfarm-test")), before_(fs::current_path()) {
+  InFolder()
+      : scratch_(*base::ScratchFolder::make(fs::temp_directory_path(), "layerfarm-test")),
+        before_(fs::current_path()) {
     fs::current_path(scratch_.path());
   }
   ~InFolder() { fs::current_path(before_); }
@@ -132,10 +138,10 @@ TEST_CASE("final_report_text is made anew from ops as the original wrote it") {
     INFO(path.string());
     const report::json::Value config = load(path);
     const std::string stored(config.get_text("final_report_text"));
-    const report::Overview all =
-        report::overview(report::ops_of(config), report::executors_of(config), report::RowOrder::OrigIndex);
-    CHECK(report::final_report_text(std::string(config.get_text("model_name")), all, whole_model_in(stored)) ==
-          with_null_as_dash(stored, config));
+    const report::Overview all = report::overview(
+        report::ops_of(config), report::executors_of(config), report::RowOrder::OrigIndex);
+    CHECK(report::final_report_text(std::string(config.get_text("model_name")), all,
+                                    whole_model_in(stored)) == with_null_as_dash(stored, config));
   }
 }
 
@@ -143,9 +149,10 @@ TEST_CASE("discovery_report is made anew from ops as the original wrote it") {
   for (const fs::path& path : reports()) {
     INFO(path.string());
     const report::json::Value config = load(path);
-    const report::Overview all =
-        report::overview(report::ops_of(config), report::executors_of(config), report::RowOrder::OrigIndex);
-    CHECK(report::json::text_of(report::discovery_report(all)) == report::json::text_of(*config.get("discovery_report")));
+    const report::Overview all = report::overview(
+        report::ops_of(config), report::executors_of(config), report::RowOrder::OrigIndex);
+    CHECK(report::json::text_of(report::discovery_report(all)) ==
+          report::json::text_of(*config.get("discovery_report")));
     CHECK(config.get("has_critical_failures")->flag() == !all.critical.empty());
   }
 }
@@ -213,16 +220,20 @@ TEST_CASE("edit prints and writes what the original did, and marks the entry as 
   report::json::Object& entry = *edited.object()->find("ops")->object()->find("Conv_c1")->object();
   CHECK(entry.find("_edited")->flag() == true);
   entry.erase("_edited");
-  CHECK(report::json::text_of(edited) == slurp(kGolden / "cnn_subgraph/04/torq_gen_config_cnn_repeat_subgraph_2_5.json"));
+  CHECK(report::json::text_of(edited) ==
+        slurp(kGolden / "cnn_subgraph/04/torq_gen_config_cnn_repeat_subgraph_2_5.json"));
 }
 
 TEST_CASE("the report at the end of a run reads as the original's") {
-  const auto check = [](const std::string& case_name, const std::string& file, std::optional<report::WholeModel> whole) {
-    const report::json::Value config = load(kGolden / case_name.substr(0, case_name.find('/')) / case_name.substr(case_name.find('/') + 1) / file);
-    const report::Overview all =
-        report::overview(report::ops_of(config), report::executors_of(config), report::RowOrder::OrigIndex);
-    const std::string text = report::end_report(
-        {std::string(config.get_text("model_name")), "out/" + file, &all, whole}, report::Colour::No);
+  const auto check = [](const std::string& case_name, const std::string& file,
+                        std::optional<report::WholeModel> whole) {
+    const report::json::Value config = load(kGolden / case_name.substr(0, case_name.find('/')) /
+                                            case_name.substr(case_name.find('/') + 1) / file);
+    const report::Overview all = report::overview(
+        report::ops_of(config), report::executors_of(config), report::RowOrder::OrigIndex);
+    const std::string text =
+        report::end_report({std::string(config.get_text("model_name")), "out/" + file, &all, whole},
+                           report::Colour::No);
     const std::string printed = printed_report(slurp(kGolden / (case_name + ".stderr")));
     CHECK(printed.substr(0, text.size()) == text);
   };
@@ -230,7 +241,8 @@ TEST_CASE("the report at the end of a run reads as the original's") {
   check("macs_plain/01", "torq_gen_config_macs.json", std::nullopt);
   check("gather_plain/01", "torq_gen_config_gather_const.json", std::nullopt);
   check("cnn_subgraph/02", "torq_gen_config_cnn_repeat_subgraph_2_5.json",
-        report::WholeModel{2.6577918106340803e-05, 3.814697265625e-05, std::pair<std::uint64_t, std::uint64_t>{0, 512}});
+        report::WholeModel{2.6577918106340803e-05, 3.814697265625e-05,
+                           std::pair<std::uint64_t, std::uint64_t>{0, 512}});
 }
 
 TEST_CASE("log lines of finished cases read as the original's") {
@@ -240,21 +252,27 @@ TEST_CASE("log lines of finished cases read as the original's") {
   domain::Diagnostic refusal;
   refusal.where = "compile";
   refusal.cause = "refused";
-  refusal.text = "Error invoking torq-compile (code 1)\nDiagnostics:\n5:10: error: cannot be lowered";
+  refusal.text =
+      "Error invoking torq-compile (code 1)\nDiagnostics:\n5:10: error: cannot be lowered";
   const std::string expected =
       report::chip_line("default", "SL2610") + "\n" +
-      report::case_lines({"Conv_dw", "nss", "", ""}, success, report::Colour::No) + "\n" + report::progress_line(1, 18) + "\n" +
-      report::case_lines({"Conv_dw", "css", "", ""}, success, report::Colour::No) + "\n" + report::progress_line(2, 18) + "\n" +
-      report::case_lines({"Conv_dw", "host", "", ""}, success, report::Colour::No) + "\n" + report::progress_line(3, 18) + "\n" +
-      report::case_lines({"ConvTranspose_up", "nss", "", ""}, report::case_result(refusal, {}), report::Colour::No) + "\n" +
-      report::progress_line(4, 18) + "\n";
+      report::case_lines({"Conv_dw", "nss", "", ""}, success, report::Colour::No) + "\n" +
+      report::progress_line(1, 18) + "\n" +
+      report::case_lines({"Conv_dw", "css", "", ""}, success, report::Colour::No) + "\n" +
+      report::progress_line(2, 18) + "\n" +
+      report::case_lines({"Conv_dw", "host", "", ""}, success, report::Colour::No) + "\n" +
+      report::progress_line(3, 18) + "\n" +
+      report::case_lines({"ConvTranspose_up", "nss", "", ""}, report::case_result(refusal, {}),
+                         report::Colour::No) +
+      "\n" + report::progress_line(4, 18) + "\n";
   CHECK(log.find(expected) != std::string::npos);
-  CHECK(log.find("\n" + report::progress_line(18, 18) + "\n\n" + report::saved_line("out/torq_gen_config_macs.json") + "\n") !=
-        std::string::npos);
+  CHECK(log.find("\n" + report::progress_line(18, 18) + "\n\n" +
+                 report::saved_line("out/torq_gen_config_macs.json") + "\n") != std::string::npos);
   CHECK(log.find("\n\n" + report::failing_line(4)) != std::string::npos);
 }
 
-TEST_CASE("a fold of the same results gives the original's report, ours keys and Q1's numbers apart") {
+TEST_CASE(
+    "a fold of the same results gives the original's report, ours keys and Q1's numbers apart") {
   // Refusals and successes; differences carry numbers here that the original lost.
   const report::json::Value config = load(kGolden / "macs_plain/01/torq_gen_config_macs.json");
   report::ReportPlan plan;
@@ -274,12 +292,14 @@ TEST_CASE("a fold of the same results gives the original's report, ours keys and
   std::size_t layer = 0;
   for (const auto& op : *config.get("ops")->object()) {
     for (std::size_t executor = 0; executor < 3; ++executor) {
-      const report::json::Value& stored = *op.value.get("executors")->get(plan.chip.executors[executor].name);
+      const report::json::Value& stored =
+          *op.value.get("executors")->get(plan.chip.executors[executor].name);
       report::CaseResult result;
       result.status = *domain::status_from_name(stored.get_text("status"));
       if (result.status == domain::Status::Error) {
         const std::string summary(stored.get("failure_report")->get_text("summary"));
-        result.failure = report::Failure{true, "ToolError", summary.substr(std::string("Fixture/setup failed: ").size()), ""};
+        result.failure = report::Failure{
+            true, "ToolError", summary.substr(std::string("Fixture/setup failed: ").size()), ""};
       }
       state.settle(layer, executor, result);
     }

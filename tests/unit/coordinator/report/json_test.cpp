@@ -2,9 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include <rapidcheck.h>
 #include <cmath>
 #include <limits>
-#include <rapidcheck.h>
 
 using namespace layerfarm;
 using namespace layerfarm::coordinator::report;
@@ -26,9 +26,12 @@ std::string why(const std::string& text) {
 
 json::Value random_value(int depth) {
   switch (*rc::gen::inRange(0, depth > 0 ? 8 : 6)) {
-    case 0: return {};
-    case 1: return *rc::gen::arbitrary<bool>();
-    case 2: return *rc::gen::arbitrary<std::int64_t>();
+    case 0:
+      return {};
+    case 1:
+      return *rc::gen::arbitrary<bool>();
+    case 2:
+      return *rc::gen::arbitrary<std::int64_t>();
     case 3: {
       const double number = *rc::gen::arbitrary<double>();
       return std::isfinite(number) ? number : 0.5;
@@ -37,7 +40,9 @@ json::Value random_value(int depth) {
     case 5: {
       std::string text;
       for (const int code : *rc::gen::container<std::vector<int>>(rc::gen::inRange(0, 5))) {
-        text += std::vector<std::string>{"a", "\"\\\n", "\xC3\xA9", "\xF0\x9F\x98\x80", std::string("\x01\x7F", 2)}[static_cast<std::size_t>(code)];
+        text +=
+            std::vector<std::string>{"a", "\"\\\n", "\xC3\xA9", "\xF0\x9F\x98\x80",
+                                     std::string("\x01\x7F", 2)}[static_cast<std::size_t>(code)];
       }
       return text;
     }
@@ -48,7 +53,8 @@ json::Value random_value(int depth) {
     }
     default: {
       json::Object object;
-      for (int i = *rc::gen::inRange(0, 20); i > 0; --i) object.set("key" + std::to_string(*rc::gen::inRange(0, 100)), random_value(depth - 1));
+      for (int i = *rc::gen::inRange(0, 20); i > 0; --i)
+        object.set("key" + std::to_string(*rc::gen::inRange(0, 100)), random_value(depth - 1));
       return object;
     }
   }
@@ -58,10 +64,22 @@ json::Value random_value(int depth) {
 
 TEST_CASE("floats are written as Python's repr writes them") {
   const std::pair<double, const char*> cases[] = {
-      {0.01, "0.01"},       {4.0, "4.0"},          {1e-5, "1e-05"},   {1e16, "1e+16"},     {1e15, "1000000000000000.0"},
-      {0.0001, "0.0001"},   {123456.789, "123456.789"}, {-0.0, "-0.0"}, {1.5e-7, "1.5e-07"}, {5e-324, "5e-324"},
-      {1.7976931348623157e308, "1.7976931348623157e+308"}, {9007199254740993.0, "9007199254740992.0"},
-      {2.6577918106340803e-05, "2.6577918106340803e-05"}, {1e22, "1e+22"}, {0.1 + 0.2, "0.30000000000000004"}, {100.0, "100.0"}};
+      {0.01, "0.01"},
+      {4.0, "4.0"},
+      {1e-5, "1e-05"},
+      {1e16, "1e+16"},
+      {1e15, "1000000000000000.0"},
+      {0.0001, "0.0001"},
+      {123456.789, "123456.789"},
+      {-0.0, "-0.0"},
+      {1.5e-7, "1.5e-07"},
+      {5e-324, "5e-324"},
+      {1.7976931348623157e308, "1.7976931348623157e+308"},
+      {9007199254740993.0, "9007199254740992.0"},
+      {2.6577918106340803e-05, "2.6577918106340803e-05"},
+      {1e22, "1e+22"},
+      {0.1 + 0.2, "0.30000000000000004"},
+      {100.0, "100.0"}};
   for (const auto& [number, text] : cases) CHECK(json::float_text(number) == text);
   CHECK(json::float_text(std::nan("")) == "nan");
   CHECK(json::float_text(-std::numeric_limits<double>::infinity()) == "-inf");
@@ -95,7 +113,9 @@ TEST_CASE("the tokens NaN and Infinity are read and written as null") {
   CHECK(json::text_of(*value) == "[\n  null,\n  null,\n  null\n]");
 }
 
-TEST_CASE("raw UTF-8 is read and escaped when written") { CHECK(again("\"\xC3\xA9\xE2\x86\x92\"") == "\"\\u00e9\\u2192\""); }
+TEST_CASE("raw UTF-8 is read and escaped when written") {
+  CHECK(again("\"\xC3\xA9\xE2\x86\x92\"") == "\"\\u00e9\\u2192\"");
+}
 
 TEST_CASE("of equal keys the last value counts, in the first one's place") {
   CHECK(again(R"({"a": 1, "b": 2, "a": 3})") == "{\n  \"a\": 3,\n  \"b\": 2\n}");
@@ -113,8 +133,26 @@ TEST_CASE("numbers beyond 64 bits keep their digits, floats beyond their range b
 TEST_CASE("damaged texts are refused with file, line and column") {
   CHECK(why("{\n  \"a\": x}") == "f.json is not valid JSON: line 2, column 8: a value is expected");
   CHECK(why("") == "f.json is not valid JSON: line 1, column 1: the text ends here");
-  for (const char* text : {"{", "[1,", "[1 2]", "{\"a\" 1}", "{\"a\": 1,}", "{1: 2}", "\"abc", "\"\\x\"", "\"\\u12\"", "\"\\u12zz\"",
-                           "\"\x01\"", "\"\xFF\"", "\"\xED\xA0\x80\"", "\"\xE0\x80\x80\"", "\"\xF5\x80\x80\x80\"", "1 2", "01", "-", "tru", "\"\\ud800\\u12\"",
+  for (const char* text : {"{",
+                           "[1,",
+                           "[1 2]",
+                           "{\"a\" 1}",
+                           "{\"a\": 1,}",
+                           "{1: 2}",
+                           "\"abc",
+                           "\"\\x\"",
+                           "\"\\u12\"",
+                           "\"\\u12zz\"",
+                           "\"\x01\"",
+                           "\"\xFF\"",
+                           "\"\xED\xA0\x80\"",
+                           "\"\xE0\x80\x80\"",
+                           "\"\xF5\x80\x80\x80\"",
+                           "1 2",
+                           "01",
+                           "-",
+                           "tru",
+                           "\"\\ud800\\u12\"",
                            "[1"}) {
     CHECK_FALSE(why(text).empty());
   }
@@ -162,10 +200,13 @@ TEST_CASE("values answer only for what they are") {
 }
 
 TEST_CASE("maps are printed as Python prints a dict") {
-  const auto value = json::parse(R"({"fp_avg_tol": 0.01, "n": null, "l": [1, true, false, 1e-05], "q": "it's", "both": "'\"", "c": "a\n\t\r\u0001\\", "big": 9223372036854775808})", "t");
+  const auto value = json::parse(
+      R"({"fp_avg_tol": 0.01, "n": null, "l": [1, true, false, 1e-05], "q": "it's", "both": "'\"", "c": "a\n\t\r\u0001\\", "big": 9223372036854775808})",
+      "t");
   REQUIRE(value);
   CHECK(json::python_text(*value) ==
-        "{'fp_avg_tol': 0.01, 'n': None, 'l': [1, True, False, 1e-05], 'q': \"it's\", 'both': '\\'\"', 'c': 'a\\n\\t\\r\\x01\\\\', 'big': 9223372036854775808}");
+        "{'fp_avg_tol': 0.01, 'n': None, 'l': [1, True, False, 1e-05], 'q': \"it's\", 'both': "
+        "'\\'\"', 'c': 'a\\n\\t\\r\\x01\\\\', 'big': 9223372036854775808}");
 }
 
 TEST_CASE("bytes that are no UTF-8 are written as the replacement character") {

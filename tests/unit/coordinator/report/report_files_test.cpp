@@ -1,0 +1,111 @@
+#include "coordinator/report/report_files.h"
+
+#include <doctest/doctest.h>
+
+#include "shared/base/files.h"
+
+using namespace layerfarm;
+using namespace layerfarm::coordinator::report;
+namespace fs = std::filesystem;
+
+namespace {
+
+struct Folder {
+  base::ScratchFolder scratch =
+      *base::ScratchFolder::make(fs::temp_directory_path(), "layerfarm-test");
+  [[nodiscard]] fs::path operator/(const std::string& name) const { return scratch.path() / name; }
+  void put(const std::string& name, const std::string& text) const {
+    fs::create_directories((*this / name).parent_path());
+    REQUIRE(base::write_file_atomically(*this / name, text, base::Sync::No));
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a model's name is its file name without the last extension") {
+  CHECK(model_name_of("a/net1.0-12.onnx") == "net1.0-12");
+  CHECK(model_name_of("m") == "m");
+}
+
+TEST_CASE("the three files of a report and of a subgraph") {
+  const ReportPaths paths = report_paths("out", "m");
+  CHECK(paths.report == "out/torq_gen_config_m.json");
+  CHECK(paths.compiler == "out/torq_gen_config_m_compiler.json");
+  CHECK(paths.macs == "out/torq_gen_config_m_mac_debug.json");
+  CHECK(report_paths("", "m", "_subgraph_2_5").report == "torq_gen_config_m_subgraph_2_5.json");
+  CHECK(compiler_path_of("x/r.json") == "x/r_compiler.json");
+  CHECK(report_path_of("x/r_compiler.json") == "x/r.json");
+  CHECK(report_path_of("x/map.json") == "x/map_report.json");
+}
+
+TEST_CASE("a file is read only when it is a JSON object with objects in it") {
+  const Folder folder;
+  CHECK(load_config(folder / "none.json").error().code == base::ErrorCode::NotFound);
+  const std::pair<const char*, const char*> bad[] = {
+      {"[]", "is not a JSON object"},
+      {"{", "is not valid JSON"},
+      {R"({"ops": []})", "'ops' is not an object"},
+      {R"({"op_assignments": 1})", "'op_assignments' is not an object"},
+      {R"({"ops": {"Conv_a": 1}})", "'ops.Conv_a' is not an object"}};
+  for (const auto& [text, words] : bad) {
+    folder.put("r.json", text);
+    const auto value = load_config(folder / "r.json");
+    REQUIRE_FALSE(value);
+    CHECK(value.error().code == base::ErrorCode::InvalidInput);
+    CHECK(value.error().text().find(words) != std::string::npos);
+    CHECK(value.error().text().find("r.json") != std::string::npos);
+  }
+  folder.put("r.json", R"({"ops": {"Conv_a": {}}, "x": NaN})");
+  CHECK(load_config(folder / "r.json"));
+}
+
+TEST_CASE("a file's state changes with every rename into place") {
+  const Folder folder;
+  CHECK_FALSE(file_state(folder / "r.json"));
+  folder.put("r.json", "a");
+  const auto first = file_state(folder / "r.json");
+  folder.put("r.json", "a");
+  CHECK(first != file_state(folder / "r.json"));
+  CHECK(file_state(folder / "r.json") == file_state(folder / "r.json"));
+}
+
+TEST_CASE(
+    "a model's report is found by chip, in the folder, or in the one chip folder that has it") {
+  const Folder folder;
+  const auto find = [&](const std::string& chip) {
+    return find_report(folder.scratch.path(), "m", chip);
+  };
+  const auto none = find("");
+  REQUIRE_FALSE(none);
+  CHECK(none.error().text() ==
+        "Config file not found: " + (folder / "torq_gen_config_m.json").string());
+  folder.put("SM8550/torq_gen_config_m.json", "{}");
+  CHECK(*find("") == folder / "SM8550/torq_gen_config_m.json");
+  folder.put("SM8750/torq_gen_config_m.json", "{}");
+  const auto several = find("");
+  REQUIRE_FALSE(several);
+  CHECK(several.error().code == base::ErrorCode::InvalidInput);
+  CHECK(several.error().text().find("SM8550") < several.error().text().find("SM8750"));
+  CHECK(*find("SM8750") == folder / "SM8750/torq_gen_config_m.json");
+  CHECK_FALSE(find("other"));
+  folder.put("torq_gen_config_m.json", "{}");
+  CHECK(*find("") == folder / "torq_gen_config_m.json");
+  CHECK(*find("other") == folder / "torq_gen_config_m.json");
+}
+
+TEST_CASE("a report of another chip is moved into that chip's folder, once") {
+  const Folder folder;
+  folder.put("torq_gen_config_m.json", "{}");
+  folder.put("torq_gen_config_m_compiler.json", "{}");
+  const ReportPaths paths = report_paths(folder.scratch.path(), "m");
+  const auto moved = move_aside(paths, "SM8550");
+  REQUIRE(moved);
+  CHECK(moved->size() == 2);
+  CHECK(fs::exists(folder / "SM8550/torq_gen_config_m_compiler.json"));
+  CHECK_FALSE(fs::exists(folder / "torq_gen_config_m.json"));
+  folder.put("torq_gen_config_m.json", "{}");
+  const auto again = move_aside(paths, "SM8550");
+  REQUIRE_FALSE(again);
+  CHECK(again.error().text().find("is there already") != std::string::npos);
+  CHECK(fs::exists(folder / "torq_gen_config_m.json"));
+}

@@ -1,0 +1,173 @@
+#include "coordinator/report/texts.h"
+
+#include <doctest/doctest.h>
+
+using namespace layerfarm::coordinator::report;
+
+namespace {
+
+Op op(const std::string& id, std::int64_t place,
+      std::vector<std::pair<std::string, std::string>> results,
+      std::optional<std::string> recommended) {
+  Op out;
+  out.id = id;
+  out.orig_index = place;
+  for (auto& [executor, status] : results)
+    out.results.push_back({executor, status, std::nullopt, {}});
+  out.recommended = std::move(recommended);
+  return out;
+}
+
+json::Value failure(const std::string& summary) {
+  json::Object out;
+  out.set("type", "error");
+  out.set("summary", summary);
+  return out;
+}
+
+const std::vector<std::string> kClassic = {"nss", "css", "host"};
+
+}  // namespace
+
+TEST_CASE("the table of the three sample rows") {
+  const std::vector<Op> ops = {
+      op("Conv_c1", 0, {{"nss", "success"}}, "nss"),
+      op("Softmax_probs", 1, {{"nss", "error"}, {"css", "difference"}, {"host", "success"}},
+         "host"),
+      op("Loop_tail", 2, {{"nss", "error"}, {"css", "error"}, {"host", "error"}}, std::nullopt)};
+  CHECK(layer_table(overview(ops, kClassic, RowOrder::OrigIndex), Colour::No) ==
+        "Per-Layer Status:\n"
+        "  Layer          NSS          CSS          HOST         Recommended\n"
+        "--------------------------------------------------------------------------\n"
+        "  Conv_c1        success      -            -            nss\n"
+        "  Softmax_probs  error        difference   success      host\n"
+        "  Loop_tail      error        error        error        -");
+}
+
+TEST_CASE("a table without rows says so") {
+  CHECK(layer_table(overview({}, kClassic, RowOrder::OrigIndex), Colour::No) ==
+        "Per-Layer Status:\n  (no layers)");
+}
+
+TEST_CASE("short ids leave the heading as wide as its word, long ones are cut at 60 characters") {
+  const std::vector<Op> narrow = {op("a", 0, {}, std::nullopt)};
+  CHECK(layer_table(overview(narrow, {"cpu"}, RowOrder::OrigIndex), Colour::No) ==
+        "Per-Layer Status:\n  Layer  CPU          Recommended\n" + std::string(1 + 12 + 25, '-') +
+            "\n  a  -            -");
+  const std::vector<Op> wide = {op("X_" + std::string(80, 'x'), 0, {}, "cpu")};
+  const std::string table = layer_table(overview(wide, {"cpu"}, RowOrder::OrigIndex), Colour::No);
+  CHECK(table.find("\n  X_" + std::string(58, 'x') + "  -            cpu") != std::string::npos);
+  CHECK(table.find("\n" + std::string(60 + 12 + 25, '-') + "\n") != std::string::npos);
+}
+
+TEST_CASE("colours touch status words only, and padding is that of the plain word") {
+  const std::vector<Op> ops = {op("Add_success", 0, {{"cpu", "success"}, {"old", "error"}}, "cpu")};
+  const std::string table =
+      layer_table(overview(ops, {"cpu", "old", "new"}, RowOrder::OrigIndex), Colour::Yes);
+  CHECK(table.find("  Add_success  \033[32msuccess\033[0m      \033[31merror\033[0m        -       "
+                   "     cpu") != std::string::npos);
+}
+
+TEST_CASE("columns line up for ids beyond ASCII") {
+  const std::vector<Op> ops = {op("Conv_\xC3\xA9", 0, {}, "cpu"), op("Conv_ee", 1, {}, "cpu")};
+  const std::string table = layer_table(overview(ops, {"cpu"}, RowOrder::OrigIndex), Colour::No);
+  CHECK(table.find("\n  Conv_\xC3\xA9   -") != std::string::npos);
+  CHECK(table.find("\n  Conv_ee  -") != std::string::npos);
+}
+
+TEST_CASE("final_report_text lists critical layers and whole-model numbers") {
+  std::vector<Op> ops = {op("Loop_tail", 0, {{"nss", "error"}}, std::nullopt),
+                         op("Loop_head", 1, {{"nss", "error"}}, std::nullopt)};
+  ops[1].node_index = 4;
+  const Overview all = overview(ops, kClassic, RowOrder::OrigIndex);
+  const std::string text = final_report_text("m", all, WholeModel{std::nullopt, 0.5, std::nullopt});
+  CHECK(
+      text.find(
+          "CRITICAL: 2 layer(s) with ALL executors ERRORS\n\n  - Loop_tail (node: None)\n  - "
+          "Loop_head (node: 4)\n\n"
+          "--- Full Model Comparison ---\n  Max absolute difference: 0.5\n\nPer-Layer Status:\n") !=
+      std::string::npos);
+  CHECK(text.find("FINAL EXECUTOR DISCOVERY REPORT\n\nModel: m\nTotal layers tested: 2\n\nStatus "
+                  "Summary:\n  success: 0\n") == 0);
+  CHECK(text.back() != '\n');
+}
+
+TEST_CASE("the report at the end spells out critical layers") {
+  std::vector<Op> ops = {op("Loop_tail", 0, {{"nss", "error"}, {"host", "error"}}, std::nullopt)};
+  ops[0].results[0].failure_report = failure("Fixture/setup failed: no\nway");
+  ops[0].location = "3:4";
+  const Overview all = overview(ops, kClassic, RowOrder::OrigIndex);
+  const std::string text = end_report(
+      {"m", "out/r.json", &all, WholeModel{0.25, std::nullopt, std::nullopt}}, Colour::No);
+  CHECK(text.find("\n\n" + std::string(80, '=') + "\nFINAL EXECUTOR DISCOVERY REPORT\n" +
+                  std::string(80, '=') +
+                  "\n\nModel: m\nTotal layers tested: 1\nOutput file: out/r.json\n\n--- Status "
+                  "Summary ---\nStatus Summary:\n") == 0);
+  CHECK(text.find("\n\nCRITICAL FAILURES: 1 layers with ALL executors ERRORS\n\n") !=
+        std::string::npos);
+  CHECK(text.find("\n\n  1. Layer: Loop_tail\n     Node index: None\n     MLIR location: 3:4\n     "
+                  "Full MLIR location: 3:4\n"
+                  "     Executor errors:\n       - NSS: error - Fixture/setup failed: no\nway\n    "
+                  "   - HOST: error - \n"
+                  "\n--- Full Model Comparison ---\n  Max relative difference: 0.25\n\n--- "
+                  "Per-Layer Detailed Status ---\n") != std::string::npos);
+  CHECK(text.substr(text.size() - 2) == "\n\n");
+}
+
+TEST_CASE("status counts are coloured at the end of a run on a terminal") {
+  const std::vector<Op> ops = {op("A_a", 0, {{"nss", "success"}}, "nss")};
+  const Overview all = overview(ops, kClassic, RowOrder::OrigIndex);
+  CHECK(end_report({"m", "r", &all, std::nullopt}, Colour::Yes)
+            .find("  \033[32msuccess\033[0m: 1\n  \033[33mdifference\033[0m: 0\n") !=
+        std::string::npos);
+}
+
+TEST_CASE("nothing is printed when there is nothing to report") {
+  const Overview none = overview({}, kClassic, RowOrder::OrigIndex);
+  CHECK(end_report({"m", "r", &none, std::nullopt}, Colour::No).empty());
+  CHECK_FALSE(end_report({"m", "r", &none, WholeModel{}}, Colour::No).empty());
+}
+
+TEST_CASE("the placement summary counts layers, MACs and time per executor and groups refusals") {
+  std::vector<Op> ops = {op("Conv_a", 0, {{"htp", "success"}, {"host", "success"}}, "htp"),
+                         op("Conv_b", 1, {{"htp", "success"}, {"host", "success"}}, "htp"),
+                         op("Gather_c", 2, {{"htp", "error"}, {"host", "success"}}, "host"),
+                         op("Gather_d", 3, {{"htp", "error"}, {"host", "error"}}, std::nullopt)};
+  ops[0].results[0].runtime_ms = 1.5;
+  ops[2].results[1].runtime_ms = 0.25;
+  ops[2].results[0].failure_report = failure("Fixture/setup failed: MEM_ALLOC, Code: 1002\nmore");
+  ops[3].results[0].failure_report = failure("Fixture/setup failed: MEM_ALLOC, Code: 1002\nother");
+  ops[3].results[1].failure_report = failure(
+      "Fixture/setup failed: Error invoking t (code 1)\nDiagnostics:\n5:1: error: not lowered\n");
+  PlacementFacts facts;
+  facts.chip = "SM8550";
+  facts.evidence = {{"htp", "emulator"}, {"host", "hardware"}};
+  facts.same_engine = {"host"};
+  facts.reference = "onnxruntime 1.32.0";
+  facts.tools = {{"onnxruntime", "1.32.0"}, {"qnn", "2.7.0"}};
+  facts.fresh = 5;
+  facts.stored = 3;
+  facts.unsettled = 1;
+  facts.macs = {{"Conv_a", 300}, {"Conv_b", 100}};
+  CHECK(placement_summary(ops, {"htp", "host"}, facts) ==
+        "--- Placement on SM8550 ---\n"
+        "  HTP: 2 layer(s), 400 MACs (100%), 1.5 ms (1 timed)\n"
+        "  HOST: 1 layer(s), 0 MACs (0%), 0.25 ms\n"
+        "  no executor: 1 layer(s), 0 MACs (0%)\n"
+        "Refused:\n"
+        "  Gather on HTP (2 layer(s)): MEM_ALLOC, Code: 1002\n"
+        "  Gather on HOST (1 layer(s)): not lowered\n"
+        "Evidence: HTP emulator, HOST hardware (same engine as the reference)\n"
+        "Reference: onnxruntime 1.32.0\n"
+        "Tools: onnxruntime 1.32.0, qnn 2.7.0\n"
+        "Results: 5 fresh, 3 from the store, 1 unsettled\n");
+}
+
+TEST_CASE("many kinds of refusal are cut with a count") {
+  std::vector<Op> ops;
+  for (int i = 0; i < 25; ++i)
+    ops.push_back(op("Op" + std::to_string(i) + "_x", i, {{"cpu", "error"}}, std::nullopt));
+  CHECK(placement_summary(ops, {"cpu"}, {}).find("  ... and 5 more\n") != std::string::npos);
+}
+
+TEST_CASE("upper case is that of letters only") { CHECK(upper("cpu-noopt2") == "CPU-NOOPT2"); }
