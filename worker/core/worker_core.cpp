@@ -67,13 +67,13 @@ void WorkerCore::on(protocol::Lease& lease) {
   // A lease that arrives twice (resent after a reconnect) is taken once.
   const auto known = [this](AttemptId attempt) { return pending_.contains(attempt) || unacknowledged_.contains(attempt); };
   if (std::any_of(lease.jobs.begin(), lease.jobs.end(), [&](const auto& job) { return known(job.attempt); })) return;
+  for (const protocol::LeasedJob& job : lease.jobs) pending_.emplace(job.attempt, Phase::Queued);
   if (leaving_) {
     std::vector<AttemptOutcome> back;
     for (const protocol::LeasedJob& job : lease.jobs) back.push_back(cancelled(job.attempt, job.stage));
     answer(std::move(back));
     return;
   }
-  for (const protocol::LeasedJob& job : lease.jobs) pending_.emplace(job.attempt, Phase::Queued);
   queue_.push_back(std::make_shared<protocol::Lease>(std::move(lease)));
   begin_next();
 }
@@ -191,7 +191,7 @@ void WorkerCore::cancel_in_hand(std::vector<AttemptId> attempts) {
 void WorkerCore::answer(std::vector<AttemptOutcome> outcomes) {
   protocol::Outcomes message;
   for (AttemptOutcome& item : outcomes) {
-    if (pending_.erase(item.attempt) == 0 && !leaving_) continue;  // cancelled while queued and answered then
+    if (pending_.erase(item.attempt) == 0) continue;  // cancelled while queued and answered then
     unacknowledged_.insert_or_assign(item.attempt, item.outcome);
     message.outcomes.push_back(std::move(item));
   }

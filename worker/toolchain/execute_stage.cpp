@@ -7,7 +7,7 @@
 
 #include "shared/base/files.h"
 #include "shared/domain/comparison.h"
-#include "worker/toolchain/materialise.h"
+#include "worker/cache/materialise.h"
 #include "worker/toolchain/tool_step.h"
 
 namespace layerfarm::worker::toolchain {
@@ -36,7 +36,7 @@ std::vector<Digest> lost_inputs(const StageJob& job, const StepContext& context)
     wanted.push_back(job.artifact->blob);
     for (const domain::DataFile& file : job.artifact->data) wanted.push_back(file.blob);
   }
-  return missing_blobs(context.blobs, wanted);
+  return cache::missing_blobs(context.blobs, wanted);
 }
 
 Outcome lost(Stage stage, std::vector<Digest> blobs) {
@@ -150,7 +150,7 @@ Outcome recompare_stage(const domain::Layer& layer, const domain::Prepared& prep
   const Stopwatch watch;
   Outcome out;
   out.stage = Stage::Recompare;
-  if (auto missing = missing_blobs(context.blobs, kept); !missing.empty()) return lost(Stage::Recompare, std::move(missing));
+  if (auto missing = cache::missing_blobs(context.blobs, kept); !missing.empty()) return lost(Stage::Recompare, std::move(missing));
   out.ending = Ending::Done;
   out.executed.emplace();
   out.executed->expected_outputs = prepared.expected.size();

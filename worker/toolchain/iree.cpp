@@ -9,11 +9,11 @@
 #include <utility>
 
 #include "shared/base/places.h"
+#include "worker/cache/materialise.h"
 #include "worker/toolchain/cpu.h"
 #include "worker/toolchain/diagnostic.h"
 #include "worker/toolchain/file_digests.h"
 #include "worker/toolchain/iree_messages.h"
-#include "worker/toolchain/materialise.h"
 #include "worker/toolchain/programs.h"
 #include "worker/toolchain/tool_step.h"
 #include "worker/toolchain/toolchain.h"
@@ -119,7 +119,7 @@ class Compilation {
  private:
   bool place(Item& item) {
     const domain::LayerModule& module = jobs_[item.index].layer->module;
-    const Placed placed = place_module(context_.blobs, module, context_.scratch / item.function, "layer");
+    const cache::Placed placed = cache::place_module(context_.blobs, module, context_.scratch / item.function, "layer");
     item.module = placed.module;
     if (placed.ok()) return true;
     Outcome& outcome = outcomes_[item.index];

@@ -3,7 +3,7 @@
 #include <optional>
 #include <utility>
 
-#include "worker/toolchain/materialise.h"
+#include "worker/cache/materialise.h"
 #include "worker/toolchain/ort_helper.h"
 #include "worker/toolchain/toolchain.h"
 
@@ -44,7 +44,7 @@ class OrtToolchain final : public Toolchain {
  private:
   static std::optional<OrtSession> cpu_session(const domain::ChipSpec& chip, const domain::ExecutorSpec& executor, const domain::Layer& layer,
                                                StepContext& context, RunResult& problem) {
-    const Placed placed = place_module(context.blobs, layer.module, context.scratch / "module", "layer");
+    const cache::Placed placed = cache::place_module(context.blobs, layer.module, context.scratch / "module", "layer");
     if (!placed.ok()) {
       problem = not_placed(placed);
       return std::nullopt;

@@ -7,9 +7,9 @@
 #include <filesystem>
 #include <utility>
 
+#include "worker/cache/materialise.h"
 #include "worker/toolchain/cpu.h"
 #include "worker/toolchain/file_digests.h"
-#include "worker/toolchain/materialise.h"
 #include "worker/toolchain/ort_helper.h"
 #include "worker/toolchain/programs.h"
 #include "worker/toolchain/tool_step.h"
@@ -153,7 +153,7 @@ class OrtEpToolchain final : public Toolchain {
     out.stage = domain::Stage::Compile;
     out.tool = tool_name(options);
     const fs::path folder = context.scratch / ("layer_" + std::to_string(index));
-    const Placed placed = place_module(context.blobs, layer.module, folder, "layer");
+    const cache::Placed placed = cache::place_module(context.blobs, layer.module, folder, "layer");
     if (!placed.ok()) {
       RunResult problem = not_placed(placed);
       out.ending = problem.ending;
@@ -196,7 +196,7 @@ class OrtEpToolchain final : public Toolchain {
   static std::optional<OrtSession> placed_session(const Options& options, const RunJob& job, StepContext& context, RunResult& problem) {
     domain::LayerModule module = job.layer->module;
     if (job.artifact != nullptr && makes_context(options)) module = {.format = "onnx", .blob = job.artifact->blob, .data = job.artifact->data};
-    const Placed placed = place_module(context.blobs, module, context.scratch / "module", "layer");
+    const cache::Placed placed = cache::place_module(context.blobs, module, context.scratch / "module", "layer");
     if (placed.ok()) return session_of(options, placed.module);
     problem = not_placed(placed);
     return std::nullopt;

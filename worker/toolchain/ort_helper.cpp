@@ -165,7 +165,7 @@ domain::Outcome module_as_artifact(const domain::Layer& layer, const std::string
   return out;
 }
 
-RunResult not_placed(const Placed& placed) {
+RunResult not_placed(const cache::Placed& placed) {
   RunResult out;
   out.ending = placed.lost.empty() ? Ending::Infrastructure : Ending::LostBlob;
   out.lost = placed.lost;

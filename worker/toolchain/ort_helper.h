@@ -10,7 +10,7 @@
 #include "shared/domain/chip.h"
 #include "shared/domain/outcome.h"
 #include "shared/domain/tensor.h"
-#include "worker/toolchain/materialise.h"
+#include "worker/cache/materialise.h"
 #include "worker/toolchain/toolchain.h"
 
 namespace layerfarm::worker::toolchain {
@@ -62,7 +62,7 @@ struct OrtCompiled {
 [[nodiscard]] domain::Outcome module_as_artifact(const domain::Layer& layer, const std::string& tool);
 
 /// Why a module could not be placed, as the end of a run.
-[[nodiscard]] RunResult not_placed(const Placed& placed);
+[[nodiscard]] RunResult not_placed(const cache::Placed& placed);
 
 /// A session on the CPU provider as chip options describe it: `optimization`, `threads`, `session.<entry>`.
 [[nodiscard]] OrtSession cpu_session_of(const domain::Options& options, const std::filesystem::path& model);

@@ -9,7 +9,7 @@
 
 #include "shared/base/files.h"
 #include "shared/domain/half.h"
-#include "worker/toolchain/materialise.h"
+#include "worker/cache/materialise.h"
 #include "worker/toolchain/ort_helper.h"
 #include "worker/toolchain/tool_step.h"
 
@@ -174,7 +174,7 @@ class Preparation {
     const std::string engine = "onnxruntime " + onnxruntime_version();
     auto own = own_context("onnxruntime");
     if (!own) return broken(own.error(), engine);
-    const Placed placed = place_module(context_.blobs, layer_.module, own->scratch / "module", "layer");
+    const cache::Placed placed = cache::place_module(context_.blobs, layer_.module, own->scratch / "module", "layer");
     if (!placed.ok()) return tried(not_placed(placed), engine);
     OrtSession session;
     session.model = placed.module;
@@ -186,7 +186,7 @@ class Preparation {
     const std::string engine = "onnxruntime " + onnxruntime_version() + " (float32, rounded)";
     auto own = own_context("wide");
     if (!own) return broken(own.error(), engine);
-    const Placed placed = place_module(context_.blobs, *layer_.wide_module, own->scratch / "module", "layer");
+    const cache::Placed placed = cache::place_module(context_.blobs, *layer_.wide_module, own->scratch / "module", "layer");
     if (!placed.ok()) return tried(not_placed(placed), engine);
     std::vector<OrtInput> inputs = prepared_inputs(layer_, *prepared_, context_.blobs);
     for (std::size_t i = 0; i < inputs.size(); ++i) {

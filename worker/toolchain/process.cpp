@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "shared/base/places.h"
-#include "worker/toolchain/materialise.h"
+#include "worker/cache/materialise.h"
 #include "worker/toolchain/tool_step.h"
 #include "worker/toolchain/toolchain.h"
 
@@ -71,7 +71,7 @@ class ProcessToolchain final : public Toolchain {
     call.command.cores = context.cores;
     call.command.bounds = run_bounds(context.limits);
     if (const auto wanted = options.find("layer_argument"); wanted != options.end() && wanted->second == "1" && job.layer != nullptr) {
-      const Placed placed = place_module(context.blobs, job.layer->module, context.scratch, "layer");
+      const cache::Placed placed = cache::place_module(context.blobs, job.layer->module, context.scratch, "layer");
       if (!placed.ok()) {
         out.ending = placed.lost.empty() ? domain::Ending::Infrastructure : domain::Ending::LostBlob;
         out.lost = placed.lost;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <iterator>
 #include <random>
 #include <set>
 
@@ -194,6 +195,33 @@ TEST_CASE("a running step is ended only when nobody wants any of it") {
   CHECK(bench.cancels[0].end_running);
 }
 
+TEST_CASE("what was answered while it waited is not answered again when the worker leaves") {
+  Bench bench;
+  bench.register_here();
+  bench.hear(lease_of({1}));
+  bench.hear(lease_of({2, 3}));
+  bench.hear(protocol::Cancel{{AttemptId(2)}});
+  bench.step(ended({1}));
+  bench.step(LeaseEnded{});
+  bench.hear(protocol::OutcomesKept{{AttemptId(1), AttemptId(2)}});
+  bench.hear(protocol::Stop{false});
+  bench.step(ended({2}));  // the job thread answers what it skipped
+  CHECK(bench.said<protocol::Outcomes>() == nullptr);
+  CHECK(bench.core.held() == 1);
+}
+
+TEST_CASE("a lease that arrives while the worker leaves goes back at once") {
+  Bench bench;
+  bench.register_here();
+  bench.hear(lease_of({1}));
+  bench.hear(protocol::Stop{false});
+  bench.hear(lease_of({2, 3}));
+  CHECK(bench.begun.empty());
+  REQUIRE(bench.said<protocol::Outcomes>() != nullptr);
+  REQUIRE(bench.said<protocol::Outcomes>()->outcomes.size() == 2);
+  CHECK(bench.said<protocol::Outcomes>()->outcomes[0].outcome.ending == domain::Ending::Cancelled);
+}
+
 TEST_CASE("a heartbeat names what runs and for how long") {
   Bench bench;
   bench.register_here();
@@ -257,6 +285,7 @@ TEST_CASE("whatever happens, every leased attempt is answered and the worker end
     std::uint64_t next_attempt = 1;
     std::set<AttemptId> leased;
     std::set<AttemptId> answered;
+    std::set<AttemptId> kept;  // acknowledged; never to be said again
     std::shared_ptr<const protocol::Lease> in_hand;
     std::size_t at = 0;  // next job of the lease in hand
     const auto note = [&] {
@@ -267,7 +296,10 @@ TEST_CASE("whatever happens, every leased attempt is answered and the worker end
       }
       for (const auto& message : bench.sent) {
         if (const auto* outcomes = std::get_if<protocol::Outcomes>(&message)) {
-          for (const auto& item : outcomes->outcomes) answered.insert(item.attempt);
+          for (const auto& item : outcomes->outcomes) {
+            answered.insert(item.attempt);
+            CHECK_FALSE(kept.contains(item.attempt));
+          }
         }
       }
     };
@@ -289,7 +321,11 @@ TEST_CASE("whatever happens, every leased attempt is answered and the worker end
         case 2: bench.hear(protocol::HelloAgain{}, 0); break;
         case 3: bench.hear(protocol::Welcome{1, 1, kEpoch, 2000}); break;
         case 4:
-          if (!answered.empty()) bench.hear(protocol::OutcomesKept{{*answered.begin()}});
+          if (!answered.empty()) {
+            const AttemptId one = *std::next(answered.begin(), static_cast<std::ptrdiff_t>(random() % answered.size()));
+            kept.insert(one);
+            bench.hear(protocol::OutcomesKept{{one}});
+          }
           break;
         case 5: bench.step(Tick{}); break;
         default:
