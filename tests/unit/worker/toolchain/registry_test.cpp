@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "shared/base/files.h"
+#include "tests/support/paths.h"
 #include "tests/support/worker/toolchain_bench.h"
 #include "worker/toolchain/toolchain.h"
 
@@ -103,4 +105,18 @@ TEST_CASE("process times each run after one warm-up and stops at the first failu
   CHECK(toolchain->time(chip, chip.executors[0], {}, 2, bench.context()).runs_us == std::vector<std::int64_t>{2000, 2000});
   CHECK(toolchain->time(chip, chip.executors[0], {}, 2, bench.context()).ending == Ending::Refused);
   CHECK(calls == 4);
+}
+
+TEST_CASE("every installed chip file is right, is named as its file, and names a toolchain that exists") {
+  std::size_t count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(std::string(test::kConfigsFolder) + "/chips")) {
+    if (entry.path().extension() != ".json") continue;
+    ++count;
+    const auto chip = domain::parse_chip(base::read_file(entry.path()).value(), entry.path().string());
+    REQUIRE_MESSAGE(chip.has_value(), chip.error().text());
+    CHECK(chip->name == entry.path().stem());
+    CHECK_MESSAGE(make_toolchain(chip->toolchain) != nullptr, chip->name);
+    CHECK_MESSAGE(!chip->notes.empty(), chip->name);
+  }
+  CHECK(count >= 4);
 }
