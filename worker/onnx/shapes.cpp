@@ -234,7 +234,7 @@ Result<std::string> shapes_request(const LoadedModel& model, const Shapes& shape
                                     {"dims", spec.type.dims},
                                     {"lo", spec.values.empty() ? spec.lo : *std::min_element(spec.values.begin(), spec.values.end())},
                                     {"hi", spec.values.empty() ? spec.hi : *std::max_element(spec.values.begin(), spec.values.end()) + 1}};
-    if (!spec.values.empty()) entry["fixed"] = spec.values;
+    if (!spec.values.empty()) entry["values"] = spec.values;
     request["inputs"].push_back(std::move(entry));
   }
   request["values"] = nlohmann::ordered_json::array();  // all that is asked for is an output of the written model

@@ -244,19 +244,26 @@ std::vector<domain::InputSpec> input_specs(const std::vector<Declared>& wanted,
   return specs;
 }
 
+/// Inputs with given values have them in every attempt.
 std::vector<Loaded> filled_inputs(const std::vector<domain::InputSpec>& specs, Fill fill) {
-  std::vector<Loaded> out;
-  if (fill != Fill::Range) {
-    for (const domain::InputSpec& spec : specs)
-      out.push_back(make_tensor(constant_bytes(spec.type, fill == Fill::Ones), spec.type));
-    return out;
-  }
+  std::vector<domain::InputSpec> drawn_specs;
   std::vector<std::uint32_t> order;
-  for (std::uint32_t i = 0; i < specs.size(); ++i) order.push_back(i);
-  auto drawn = domain::draw_inputs(specs, order, domain::kInputSeed);
+  for (const domain::InputSpec& spec : specs) {
+    if (fill != Fill::Range && spec.values.empty()) continue;
+    order.push_back(static_cast<std::uint32_t>(drawn_specs.size()));
+    drawn_specs.push_back(spec);
+  }
+  auto drawn = domain::draw_inputs(drawn_specs, order, domain::kInputSeed);
   if (!drawn) throw Failure{"run", drawn.error().text()};
-  for (domain::Tensor& tensor : *drawn)
-    out.push_back(make_tensor(std::move(tensor.data), tensor.type));
+  std::vector<Loaded> out;
+  std::size_t next = 0;
+  for (const domain::InputSpec& spec : specs) {
+    if (fill != Fill::Range && spec.values.empty()) {
+      out.push_back(make_tensor(constant_bytes(spec.type, fill == Fill::Ones), spec.type));
+    } else {
+      out.push_back(make_tensor(std::move((*drawn)[next++].data), spec.type));
+    }
+  }
   return out;
 }
 

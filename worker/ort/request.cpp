@@ -132,6 +132,10 @@ ShapesRequest shapes_of(const json& object) {
     named.spec.type = type_of(input);
     named.spec.lo = real_at(input, "lo", named.spec.lo);
     named.spec.hi = real_at(input, "hi", named.spec.hi);
+    for (const json& value : list_at(input, "values")) {
+      if (!value.is_number()) throw Wrong{"'values' of an input holds something else than numbers"};
+      named.spec.values.push_back(value.get<double>());
+    }
     request.inputs.push_back(std::move(named));
   }
   return request;

@@ -200,6 +200,16 @@ TEST_CASE_FIXTURE(Fixture, "inputs that zeros do not suit are tried with ones, t
              .empty());
 }
 
+TEST_CASE_FIXTURE(Fixture, "an input with given values has them from the first attempt on") {
+  const json inputs =
+      json::array({{{"name", "s"}, {"dtype", 7}, {"dims", {2}}, {"values", {3, 2}}}});
+  const json answer =
+      ask({{"op", "shapes"}, {"model", model("reshape_fails")}, {"inputs", inputs}});
+  REQUIRE_MESSAGE(answer.at("ok") == true, answer.dump());
+  CHECK(answer.at("filled_with") == "zeros");
+  CHECK(answer.at("values")[0].at("dims") == json{3, 2});
+}
+
 TEST_CASE_FIXTURE(Fixture, "a value that does not exist is an error answer") {
   CHECK(!text_of(ask({{"op", "shapes"}, {"model", model("add_relu")}, {"values", {"nowhere"}}}),
                  "import")

@@ -60,10 +60,11 @@ TEST_CASE("what is left out has the defaults of the page") {
   CHECK(time.runs == 1);
   CHECK(parsed<CompileRequest>(R"({"op":"compile","model":"/m","output":"/o"})").output == "/o");
   const auto shapes = parsed<ShapesRequest>(
-      R"({"op":"shapes","model":"/m","values":["v"],"inputs":[{"name":"i","dtype":7,"dims":[],"lo":0,"hi":3}]})");
+      R"({"op":"shapes","model":"/m","values":["v"],"inputs":[{"name":"i","dtype":7,"dims":[],"lo":0,"hi":3},{"name":"j","dtype":7,"dims":[2],"values":[4,5]}]})");
   CHECK(shapes.values == std::vector<std::string>{"v"});
   CHECK(shapes.inputs.at(0).name == "i");
   CHECK(shapes.inputs.at(0).spec.hi == 3);
+  CHECK(shapes.inputs.at(1).spec.values == std::vector<double>{4, 5});
   parsed<DescribeRequest>(R"({"op":"describe"})");
 }
 
