@@ -87,6 +87,20 @@ const json& list_at(const json& object, const char* key) {
   return *value;
 }
 
+/// The key may be missing: an empty list.
+std::vector<double> numbers_at(const json& object, const char* key) {
+  std::vector<double> out;
+  const json* value = find(object, key);
+  if (value == nullptr) return out;
+  if (!value->is_array()) throw Wrong{std::string("'") + key + "' is not a list"};
+  for (const json& element : *value) {
+    if (!element.is_number())
+      throw Wrong{std::string("'") + key + "' holds something else than numbers"};
+    out.push_back(element.get<double>());
+  }
+  return out;
+}
+
 domain::TensorType type_of(const json& object) {
   domain::TensorType type;
   type.dtype = static_cast<domain::DType>(number_at(object, "dtype", 0, 1, 1000));
@@ -132,10 +146,7 @@ ShapesRequest shapes_of(const json& object) {
     named.spec.type = type_of(input);
     named.spec.lo = real_at(input, "lo", named.spec.lo);
     named.spec.hi = real_at(input, "hi", named.spec.hi);
-    for (const json& value : list_at(input, "values")) {
-      if (!value.is_number()) throw Wrong{"'values' of an input holds something else than numbers"};
-      named.spec.values.push_back(value.get<double>());
-    }
+    named.spec.values = numbers_at(input, "values");
     request.inputs.push_back(std::move(named));
   }
   return request;
