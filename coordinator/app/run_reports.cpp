@@ -31,8 +31,9 @@ plan::OldReport old_report(const report::ReportPaths& paths) {
 /// Edited tolerances as the state has understood them.
 void add_edits(plan::OldReport& old, const report::ReportState& state, const std::vector<std::size_t>& layers) {
   for (const std::size_t layer : layers) {
-    const domain::Tolerance tolerance = state.tolerance(layer, 0);
-    old.edits[state.plan().layers[layer].id] = {tolerance.fp_avg_tol, tolerance.fp_max_tol};
+    // Only what was edited: the other bound stays each executor's own.
+    const report::EditedTolerance edit = state.edited_tolerance(layer);
+    old.edits[state.plan().layers[layer].id] = {edit.fp_avg_tol, edit.fp_max_tol};
   }
 }
 

@@ -97,6 +97,8 @@ Takeover ReportState::take_over(const json::Value& report) {
     return takeover;
   }
   const json::Value* settings = report.get("_settings");
+  // Whoever completes the files of a run that was cut short knows its results, not its settings.
+  if (settings && plan_.settings.is_null()) plan_.settings = *settings;
   if (settings) takeover.set_aside = settings_difference(*settings, plan_.settings);
   const bool fits = takeover.set_aside.empty();
 
@@ -210,10 +212,16 @@ void ReportState::unsettle(std::size_t layer, std::size_t executor, std::string 
 domain::Tolerance ReportState::tolerance(std::size_t layer, std::size_t executor) const {
   LAYERFARM_CHECK(layer < plan_.layers.size() && executor < plan_.chip.executors.size());
   domain::Tolerance tolerance = plan_.chip.executors[executor].tolerance;
-  const json::Value& edit = entries_[layer].tolerance_edit;
-  tolerance.fp_avg_tol = number_in(edit, "fp_avg_tol").value_or(tolerance.fp_avg_tol);
-  tolerance.fp_max_tol = number_in(edit, "fp_max_tol").value_or(tolerance.fp_max_tol);
+  const EditedTolerance edit = edited_tolerance(layer);
+  tolerance.fp_avg_tol = edit.fp_avg_tol.value_or(tolerance.fp_avg_tol);
+  tolerance.fp_max_tol = edit.fp_max_tol.value_or(tolerance.fp_max_tol);
   return tolerance;
+}
+
+EditedTolerance ReportState::edited_tolerance(std::size_t layer) const {
+  LAYERFARM_CHECK(layer < plan_.layers.size());
+  const json::Value& edit = entries_[layer].tolerance_edit;
+  return {number_in(edit, "fp_avg_tol"), number_in(edit, "fp_max_tol")};
 }
 
 bool ReportState::has_old_success(std::size_t layer) const {

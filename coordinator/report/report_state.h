@@ -69,6 +69,12 @@ struct Takeover {
   std::string set_aside;  ///< why the file's results were not taken; empty when they were
 };
 
+/// Bounds that a person edited into an entry; they hold for all executors of the layer.
+struct EditedTolerance {
+  std::optional<double> fp_avg_tol;
+  std::optional<double> fp_max_tol;
+};
+
 /// How two `_settings` differ, for people: "dims: {'n': 1} there, {'n': 4} here". Empty when they
 /// agree, or one is missing.
 [[nodiscard]] std::string settings_difference(const json::Value& there, const json::Value& here);
@@ -90,6 +96,8 @@ class ReportState {
 
   /// The tolerance that a case is judged by: the entry's edit, else what the plan says.
   [[nodiscard]] domain::Tolerance tolerance(std::size_t layer, std::size_t executor) const;
+  /// A person's bounds for the layer, those that were set.
+  [[nodiscard]] EditedTolerance edited_tolerance(std::size_t layer) const;
   /// Whether the file that was taken over has a success for the layer (skip mode asks).
   [[nodiscard]] bool has_old_success(std::size_t layer) const;
 

@@ -267,6 +267,9 @@ TEST_CASE("edited tolerances win over flags and chip, and a change is told") {
   CHECK(state.take_over(old).tolerances == std::vector<std::size_t>{0});
   CHECK(state.tolerance(0, 0) == domain::Tolerance{0.01, 0.5, 0.001});
   CHECK(state.tolerance(1, 1) == domain::Tolerance{0.01, 0.02, 0.001});
+  CHECK(state.edited_tolerance(0).fp_max_tol == 0.5);
+  CHECK_FALSE(state.edited_tolerance(0).fp_avg_tol);
+  CHECK_FALSE(state.edited_tolerance(1).fp_max_tol);
   CHECK(state.take_over(old).tolerances.empty());
   CHECK(json::python_text(*entry_of(report_of(state), "Conv_0").get("tolerance_used")) ==
         "{'fp_max_tol': 0.5, 'mine': 1}");
@@ -368,6 +371,17 @@ TEST_CASE("a report without settings, as the original writes it, is taken as it 
   CHECK(report.get("ops")->get("Bad") == nullptr);
   CHECK(report.get_text("final_report_text").find("NSS          CSS          HOST ") !=
         std::string::npos);
+}
+
+TEST_CASE("a plan without settings keeps those of the file") {
+  ReportState old(plan_of(1));
+  old.settle(0, 0, result(kSuccess));
+  const json::Value file = report_of(old);
+  ReportPlan plan = plan_of(1);
+  plan.settings = nullptr;
+  ReportState state(plan);
+  CHECK(state.take_over(file).set_aside.empty());
+  CHECK(*report_of(state).get("_settings") == *file.get("_settings"));
 }
 
 TEST_CASE("settings are compared key by key") {
