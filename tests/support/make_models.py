@@ -90,6 +90,12 @@ row = rng.standard_normal((1, 1024)).astype(np.float32)
 add("large_constant", [h.make_node("MatMul", ["a", "w"], ["y"])], [("a", T.FLOAT, [1, 1024])], [("y", T.FLOAT, [1, 2048])],
     constants=[numpy_helper.from_array(big, "w")], external=["w"], arrays=[row], expected=[row @ big])
 
+# --- layers that IREE takes only in a newer form -----------------------------------------------------------------------
+
+add("old_slice", [h.make_node("Slice", ["x"], ["y"], starts=[1], ends=[3], axes=[1])], [("x", T.FLOAT, [4, 16])], [("y", T.FLOAT, [4, 2])],
+    opset=7, arrays=[a], expected=[a[:, 1:3]])
+add("old_dropout", [h.make_node("Dropout", ["x"], ["y"], ratio=0.5)], [("x", T.FLOAT, [4, 16])], [("y", T.FLOAT, [4, 16])], opset=7, arrays=[a], expected=[a])
+
 # --- layers that do not ----------------------------------------------------------------------------------------------
 
 add("unknown_operator", [h.make_node("NoSuchOperator", ["x"], ["y"])], [("x", T.FLOAT, [2])], [("y", T.FLOAT, [2])], verdict="refused")
