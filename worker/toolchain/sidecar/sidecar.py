@@ -58,19 +58,15 @@ class LoadedModel:
         except Exception as error:  # protobuf's and onnx's own kinds, and OSError
             raise Refused("import", f"cannot read {os.path.basename(path)}: {first_line(error)}") from error
         self.opset = next((entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")), 0)
-        constants = list(model.graph.initializer)
-        inputs = {value.name for value in model.graph.input}
-        kept, as_inputs = [], []
-        for tensor in constants:
-            if tensor.data_location != onnx.TensorProto.EXTERNAL and len(tensor.raw_data) < self.LARGE:
-                kept.append(tensor)
-            elif tensor.name not in inputs:
-                as_inputs.append(onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, list(tensor.dims)))
-        if len(kept) < len(constants):
-            constants = [self._detached(tensor) for tensor in constants]
-            kept = [tensor for tensor in constants if tensor.data_location != onnx.TensorProto.EXTERNAL and len(tensor.raw_data) < self.LARGE]
+        large = [tensor for tensor in model.graph.initializer if self._is_large(tensor)]
+        constants = [self._detached(tensor) for tensor in model.graph.initializer] if large else []
+        declared = {value.name for value in model.graph.input}
+        as_inputs = [
+            onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, list(tensor.dims)) for tensor in large if tensor.name not in declared
+        ]
+        if large:
             del model.graph.initializer[:]
-            model.graph.initializer.extend(kept)
+            model.graph.initializer.extend(tensor for tensor in constants if not self._is_large(tensor))
             model.graph.input.extend(as_inputs)
         try:
             onnx.checker.check_model(model)
@@ -81,18 +77,18 @@ class LoadedModel:
         if with_data:
             raw_constants(model.graph)
         model = infer_shapes(model)
-        if len(kept) < len(constants):
-            count = len(model.graph.input) - len(as_inputs)
-            del model.graph.input[count:]
-            raw = {tensor.name: tensor for tensor in model.graph.initializer}
-            order = [raw.get(tensor.name, tensor) for tensor in constants]
-            order = [self._detached(tensor) for tensor in order]
+        if large:
+            del model.graph.input[len(model.graph.input) - len(as_inputs) :]
+            small = {tensor.name: self._detached(tensor) for tensor in model.graph.initializer}
             del model.graph.initializer[:]
-            for tensor in order:
+            for tensor in constants:  # in their order
                 if with_data and tensor.data_location == onnx.TensorProto.EXTERNAL:
                     self._read_data(tensor)
-                model.graph.initializer.append(tensor)
+                model.graph.initializer.append(small.get(tensor.name, tensor))
         self.model = model
+
+    def _is_large(self, tensor):
+        return tensor.data_location == self.onnx.TensorProto.EXTERNAL or len(tensor.raw_data) >= self.LARGE
 
     def _detached(self, tensor):
         copy = self.onnx.TensorProto()
@@ -102,7 +98,9 @@ class LoadedModel:
     def _read_data(self, tensor):
         """ONNX's own loader refuses files with several hard links, which is how constants lie beside a layer's module."""
         place = {entry.key: entry.value for entry in tensor.external_data}
-        path = os.path.realpath(os.path.join(self.folder, place.get("location", "")))
+        path = os.path.abspath(os.path.join(self.folder, place.get("location", "")))
+        if not path.startswith(self.folder + os.sep):
+            raise Refused("import", f"the data of constant '{tensor.name}' lies outside the model's folder: {place.get('location', '')}")
         try:
             with open(path, "rb") as file:
                 file.seek(int(place.get("offset", 0)))
