@@ -2,17 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cstdlib>
 #include <iostream>
-#include <limits>
 #include <nlohmann/json.hpp>
 
-#include "coordinator/store/sqlite_store.h"
-#include "shared/base/blob_folder.h"
+#include "coordinator/store/cache.h"
 #include "shared/base/exit_code.h"
 #include "shared/base/places.h"
-#include "shared/base/process_identity.h"
 
 namespace layerfarm::coordinator::app {
 using base::ExitCode;
@@ -20,50 +15,40 @@ using nlohmann::ordered_json;
 
 namespace {
 
-struct Blobs {
-  std::uint64_t count = 0;
-  std::uint64_t bytes = 0;
-};
-
-Blobs count(const std::vector<base::BlobFolder::Entry>& entries) {
-  Blobs out;
-  for (const auto& entry : entries) {
-    ++out.count;
-    out.bytes += entry.bytes;
-  }
-  return out;
-}
-
 std::string size_text(std::uint64_t bytes) {
-  if (bytes < 1024 * 1024) return fmt::format("{:.1f} KiB", static_cast<double>(bytes) / 1024);
-  if (bytes < std::uint64_t{1024} * 1024 * 1024) return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1024 * 1024));
-  return fmt::format("{:.2f} GiB", static_cast<double>(bytes) / (1024.0 * 1024 * 1024));
+  constexpr double kKiB = 1024;
+  const auto size = static_cast<double>(bytes);
+  if (size < kKiB * kKiB) return fmt::format("{:.1f} KiB", size / kKiB);
+  if (size < kKiB * kKiB * kKiB) return fmt::format("{:.1f} MiB", size / (kKiB * kKiB));
+  return fmt::format("{:.2f} GiB", size / (kKiB * kKiB * kKiB));
 }
 
-/// What a live run has used since it began is not touched.
-std::int64_t pinned_since_ns(store::Store& store) {
-  std::int64_t out = std::numeric_limits<std::int64_t>::max();
-  for (const store::RunRecord& run : store.runs(/*only_open=*/true)) {
-    if (base::is_alive(run.start.process)) out = std::min(out, run.start.started_ms * 1'000'000);
-  }
-  return out;
+void print_json(const std::filesystem::path& cache, const store::CacheStatistics& is) {
+  ordered_json out;
+  out["folder"] = cache.string();
+  out["outcomes"] = is.store.outcomes;
+  out["keys"] = is.store.keys;
+  out["store_bytes"] = is.store_bytes;
+  out["runs"] = is.store.runs;
+  out["open_runs"] = is.store.open_runs;
+  out["live_runs"] = is.live_runs;
+  out["blobs"] = is.blobs;
+  out["blob_bytes"] = is.blob_bytes;
+  out["pinned_blobs"] = is.pinned_blobs;
+  out["pinned_bytes"] = is.pinned_bytes;
+  out["leftovers"] = is.leftovers;
+  std::cout << out.dump(2) << "\n";
 }
 
-Blobs prune(const base::BlobFolder& blobs, std::uint64_t bound, std::int64_t pinned_since) {
-  std::vector<base::BlobFolder::Entry> entries = blobs.list();
-  std::sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) {
-    return a.used_ns != b.used_ns ? a.used_ns < b.used_ns : a.digest < b.digest;
-  });
-  std::uint64_t left = count(entries).bytes;
-  Blobs removed;
-  for (const auto& entry : entries) {
-    if (left <= bound || entry.used_ns >= pinned_since) break;
-    if (!blobs.remove(entry.digest)) continue;
-    left -= entry.bytes;
-    ++removed.count;
-    removed.bytes += entry.bytes;
-  }
-  return removed;
+void print_text(const std::filesystem::path& cache, const store::CacheStatistics& is) {
+  std::cout << fmt::format(
+      "Folder:   {}\n"
+      "Outcomes: {} ({} of them answer later runs), {}\n"
+      "Runs:     {} ({} did not end, {} running now)\n"
+      "Blobs:    {}, {} ({} of running runs)\n",
+      cache.string(), is.store.outcomes, is.store.keys, size_text(is.store_bytes), is.store.runs, is.store.open_runs - is.live_runs, is.live_runs,
+      is.blobs, size_text(is.blob_bytes), size_text(is.pinned_bytes));
+  if (is.leftovers > 0) std::cout << fmt::format("Leftover scratch folders of processes that were killed: {}\n", is.leftovers);
 }
 
 }  // namespace
@@ -71,41 +56,25 @@ Blobs prune(const base::BlobFolder& blobs, std::uint64_t bound, std::int64_t pin
 int cmd_cache(const CacheOptions& options) {
   const std::filesystem::path cache = base::cache_folder();
   std::error_code error;
-  if (!std::filesystem::exists(cache / "store.sqlite", error)) {
+  if (!std::filesystem::exists(cache, error)) {
     std::cout << (options.json ? "{}" : "Nothing is stored in " + cache.string()) << "\n";
     return static_cast<int>(ExitCode::Success);
   }
-  auto store = store::SqliteStore::open(cache);
-  if (!store) {
-    std::cerr << "Error: " << store.error().text() << "\n";
+  const auto refuse = [](const base::Error& why) {
+    std::cerr << "Error: " << why.text() << "\n";
     return static_cast<int>(ExitCode::Failed);
-  }
-  const base::BlobFolder blobs(cache / "blobs");
+  };
+  auto opened = store::SqliteStore::open(cache);
+  if (!opened) return refuse(opened.error());
+  store::SqliteStore& store = **opened;
   if (options.prune) {
-    const Blobs removed = prune(blobs, options.max_bytes, pinned_since_ns(**store));
-    auto rows = (*store)->compact();
-    if (!rows) {
-      std::cerr << "Error: " << rows.error().text() << "\n";
-      return static_cast<int>(ExitCode::Failed);
-    }
-    std::cout << fmt::format("Removed {} blobs ({}) and {} outcomes that nobody can ask for any more\n", removed.count, size_text(removed.bytes), *rows);
+    auto pruned = store::prune_cache(cache, store, {.blob_bytes = options.max_bytes});
+    if (!pruned) return refuse(pruned.error());
+    std::cout << fmt::format("Removed {} blobs ({}), {} outcomes that nobody can ask for any more, {} leftover scratch folders\n", pruned->blobs,
+                             size_text(pruned->bytes), pruned->rows, pruned->leftovers);
   }
-  const auto sizes = (*store)->sizes();
-  const Blobs kept = count(blobs.list());
-  if (options.json) {
-    ordered_json out;
-    out["folder"] = cache.string();
-    out["outcomes"] = sizes.outcomes;
-    out["keys"] = sizes.keys;
-    out["runs"] = sizes.runs;
-    out["open_runs"] = sizes.open_runs;
-    out["blobs"] = kept.count;
-    out["blob_bytes"] = kept.bytes;
-    std::cout << out.dump(2) << "\n";
-  } else {
-    std::cout << fmt::format("Folder:   {}\nOutcomes: {} ({} of them answer later runs)\nRuns:     {} ({} open)\nBlobs:    {} ({})\n", cache.string(),
-                             sizes.outcomes, sizes.keys, sizes.runs, sizes.open_runs, kept.count, size_text(kept.bytes));
-  }
+  const store::CacheStatistics is = store::cache_statistics(cache, store);
+  options.json ? print_json(cache, is) : print_text(cache, is);
   return static_cast<int>(ExitCode::Success);
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "coordinator/app/result_list.h"
+#include "coordinator/app/stored_report.h"
 #include "coordinator/report/log_lines.h"
 #include "coordinator/report/texts.h"
 #include "shared/base/files.h"
@@ -214,7 +215,7 @@ void DiscoverRun::plan_model(Reading& reading) {
     setup.chip = chip;
     setup.paths = std::move(*paths);
     setup.settings = settings();
-    setup.reference = "onnxruntime " + request_.machine.reference.version;
+    setup.reference = reference_name(request_.machine.reference);
     setup.tools = {{chip->spec.toolchain, chip->tool.version}};
     setup.rule = options.recommend_by_timing ? report::Rule::Timing : report::Rule::Priority;
     setup.options = plan_options;
@@ -231,7 +232,7 @@ void DiscoverRun::plan_model(Reading& reading) {
       console_.say("[ExecutorJSON] recommendations edited by hand are kept: " + join(report->takeover.edited));
     }
     request.old.push_back(std::move(report->old));
-    remember_file(reading, *chip, report->report.setup);
+    remember_file(reading, report->report.setup);
     opened.push_back(std::move(report->report));
   }
   auto added = book_.add(std::move(request));
@@ -260,21 +261,11 @@ void DiscoverRun::plan_model(Reading& reading) {
   carry_out(std::move(added->turn));
 }
 
-void DiscoverRun::remember_file(const Reading& reading, const plan::PlanChip& chip, const ReportSetup& setup) {
+void DiscoverRun::remember_file(const Reading& reading, const ReportSetup& setup) {
   if (request_.options.dry_run) return;
-  store::RunFile file;
-  file.report_path = setup.paths.report.string();
-  file.compiler_path = setup.paths.compiler.string();
-  file.model_path = reading.request.model_path;
-  if (const auto outcome = known_.find(reading.key); outcome && outcome->analysis) file.analysis = *outcome->analysis;
-  file.chip_json = domain::chip_json(chip.spec);
-  plan::PlanRequest request;
-  request.run = run_;
-  request.inputs = request_.inputs;
-  request.reference = request_.machine.reference;
-  request.options = setup.options;
-  file.plan = plan::request_json(request, chip);
-  store_.append({store::RunFileFact{run_, std::move(file)}});
+  const auto outcome = known_.find(reading.key);
+  if (!outcome || !outcome->analysis) return;
+  store_.append({store::RunFileFact{run_, run_file_of(setup, reading.request.model_path, *outcome->analysis)}});
 }
 
 // ---- jobs and cases ----

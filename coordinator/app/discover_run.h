@@ -76,7 +76,7 @@ class DiscoverRun final : public JobSource {
   void carry_out(plan::Turn turn);
   void case_settled(const plan::CaseSettled& settled);
   void say_case(const plan::CaseSettled& settled, const report::CaseResult& result);
-  void remember_file(const Reading& reading, const plan::PlanChip& chip, const ReportSetup& setup);
+  void remember_file(const Reading& reading, const ReportSetup& setup);
   void loop();
   void finish();
   void say_end_reports();

@@ -5,13 +5,10 @@
 #include <utility>
 
 #include "coordinator/app/known_outcomes.h"
-#include "coordinator/app/run_reports.h"
-#include "coordinator/plan/plan_request.h"
+#include "coordinator/app/stored_report.h"
 #include "coordinator/store/sqlite_store.h"
-#include "shared/base/blob_folder.h"
 #include "shared/base/places.h"
 #include "shared/base/process_identity.h"
-#include "shared/protocol/codec.h"
 
 namespace layerfarm::coordinator::app {
 namespace fs = std::filesystem;
@@ -27,25 +24,9 @@ bool is_below(const fs::path& path, const fs::path& folder) {
 
 /// Settles what the store knows into the report's state and writes its files. False when there is nothing to go on with (a pruned blob).
 Result<bool> renew(store::Store& store, const fs::path& cache, store::RunId run, const store::RunFile& file) {
-  auto bytes = base::BlobFolder(cache / "blobs").get(file.analysis);
-  if (!bytes) return false;
-  auto model = protocol::decode_analysis(*bytes);
-  auto chip_spec = domain::parse_chip(file.chip_json, file.report_path);
-  auto stored = plan::request_from_json(file.plan);
-  if (!model || !chip_spec || !stored) return false;
-
-  auto chip = std::make_shared<plan::PlanChip>(std::move(stored->chip));
-  chip->spec = std::move(*chip_spec);
-  ReportSetup setup;
-  setup.model_name = report::model_name_of(file.model_path);
-  setup.model = std::make_shared<const domain::ModelAnalysis>(std::move(*model));
-  setup.chip = chip;
-  setup.paths = report::report_paths(fs::path(file.report_path).parent_path(), setup.model_name);
-  setup.reference = "onnxruntime " + stored->reference.version;
-  setup.tools = {{chip->spec.toolchain, chip->tool.version}};
-  setup.options = stored->options;
-  setup.inputs = stored->inputs;
-  setup.reference_tool = stored->reference;
+  auto found = setup_of(file, cache);
+  if (!found) return false;
+  ReportSetup setup = std::move(*found);
   auto opened = open_report(setup);
   if (!opened) return fail(opened.error());
 
@@ -55,11 +36,11 @@ Result<bool> renew(store::Store& store, const fs::path& cache, store::RunId run,
   plan::PlanRequest request;
   request.run = run;
   request.model = setup.model;
-  request.chips = {chip};
+  request.chips = {setup.chip};
   request.old = {opened->old};
-  request.inputs = stored->inputs;
-  request.reference = stored->reference;
-  request.options = stored->options;
+  request.inputs = setup.inputs;
+  request.reference = setup.reference_tool;
+  request.options = setup.options;
   // What was tested again for --recompute-cache is in the store by now; its older answers are the same work's.
   request.options.recompute = false;
   auto added = book.add(std::move(request));

@@ -47,6 +47,8 @@ domain::Diagnostic layer_problem(const domain::Layer& layer) {
 
 }  // namespace
 
+std::string reference_name(const domain::ToolIdentity& reference) { return "onnxruntime " + reference.version; }
+
 domain::ChipSpec with_tolerances(domain::ChipSpec chip, const plan::ToleranceFlags& flags) {
   for (domain::ExecutorSpec& executor : chip.executors) executor.tolerance = plan::tolerance_in_force(executor, flags, nullptr);
   return chip;

@@ -42,6 +42,8 @@ struct OpenReport {
   std::string trouble;  ///< why the last write failed; empty = it did not
 };
 
+/// As Prepared::reference names the first engine.
+[[nodiscard]] std::string reference_name(const domain::ToolIdentity& reference);
 /// Tolerances that users see: chip file under flags, per executor.
 [[nodiscard]] domain::ChipSpec with_tolerances(domain::ChipSpec chip, const plan::ToleranceFlags& flags);
 

@@ -1,0 +1,275 @@
+"""discover with the real programs: files, exit codes, sharing, selection."""
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from farm import BIN, MODELS, Farm
+
+
+class Discover(Farm):
+    def test_report_compiler_file_and_sidecar_come_out(self):
+        done = self.discover("gen_odd", "ort-cpu", code=0)
+        self.assertEqual(done.stdout, "")
+        report = self.report("gen_odd")
+        self.assertEqual(report["version"], "1.1")
+        self.assertEqual(report["_chip"], "ort-cpu")
+        self.assertEqual(report["_executors"], ["cpu", "cpu-noopt"])
+        self.assertEqual(report["has_critical_failures"], False)
+        self.assertTrue(report["final_report_text"].startswith("FINAL EXECUTOR DISCOVERY REPORT"))
+        self.assertEqual(report["discovery_report"]["summary"]["total_layers"], len(report["ops"]))
+        for entry in report["ops"].values():
+            self.assertEqual({name: result["status"] for name, result in entry["executors"].items()},
+                             {"cpu": "success", "cpu-noopt": "success"})
+            self.assertRegex(entry["mlir_location"], r"^\d+:\d+$")
+        compiler = json.loads((self.out / "torq_gen_config_gen_odd_compiler.json").read_text())
+        self.assertEqual(compiler["op_assignments"], {entry["mlir_location"]: {"executor": "cpu"} for entry in report["ops"].values()})
+        macs = json.loads((self.out / "torq_gen_config_gen_odd_mac_debug.json").read_text())
+        self.assertEqual(sorted(macs["ops"]), list(macs["ops"]))
+        self.assertNotIn("\x1b", done.stderr)
+        self.assertRegex(done.stderr, r"\[progress\] (\d+)/\1 \[100%\]")
+
+    def test_one_and_two_workers_write_the_same_bytes(self):
+        self.discover("gen_repeat_cnn", "ort-cpu,null", workers=1)
+        one = self.files()
+        shutil.rmtree(self.out)
+        shutil.rmtree(self.cache)
+        self.discover("gen_repeat_cnn", "ort-cpu,null", workers=2)
+        self.assertEqual(self.files(), one)
+
+    def test_a_second_run_finds_everything_in_the_store(self):
+        first = self.discover("gen_repeat_cnn", "ort-cpu")
+        files = self.files()
+        second = self.discover("gen_repeat_cnn", "ort-cpu", code=first.returncode)
+        self.assertEqual(self.files(), files)
+        self.assertIn("Results: 0 fresh, 72 from the store", second.stderr)
+        third = self.discover("gen_repeat_cnn", "ort-cpu", "--recompute-cache", code=first.returncode)
+        self.assertIn("Results: 72 fresh, 0 from the store", third.stderr)
+        self.assertEqual(self.files(), files)
+
+    def test_equal_work_runs_once_also_across_models(self):
+        twin = self.folder / "twin.onnx"
+        shutil.copy(MODELS / "gen_repeat_cnn.onnx", twin)
+        done = self.run_farm("discover", "--model", MODELS / "gen_repeat_cnn.onnx", "--model", twin, "--chip", "ort-cpu", "--output-dir",
+                             self.out)
+        self.assertIn("Total: 2 reports, 144 cases", done.stderr)
+        first = self.report("gen_repeat_cnn")
+        second = self.report("twin")
+        self.assertEqual(first["ops"], second["ops"])
+        self.assertNotIn("_copied_from", json.dumps(first))
+        stats = json.loads(self.run_farm("cache", "stats", "--json", code=0).stdout)
+        # 15 pieces of work that differ: a reference each, two executors each; two readings of one file's content.
+        self.assertEqual(stats["keys"], 15 * 3 + 2)
+
+    def test_several_chips_have_a_folder_each(self):
+        self.discover("gen_odd", "ort-cpu,null")
+        self.assertEqual(sorted(path.name for path in self.out.iterdir()), ["null", "ort-cpu"])
+        self.assertEqual(self.report("gen_odd", self.out / "null")["_chip"], "null")
+
+    def test_another_chip_moves_the_old_files_aside_once(self):
+        self.discover("gen_odd", "ort-cpu")
+        old = self.report_path("gen_odd").read_bytes()
+        done = self.discover("gen_odd", "null")
+        self.assertIn("ort-cpu", done.stderr)
+        self.assertEqual((self.out / "ort-cpu" / "torq_gen_config_gen_odd.json").read_bytes(), old)
+        self.assertEqual(self.report("gen_odd")["_chip"], "null")
+        # Another report of ort-cpu is there already: nothing may be overwritten.
+        self.discover("gen_odd", "ort-cpu", code=0)
+        again = self.discover("gen_odd", "null", code=1)
+        self.assertIn("Error: ", again.stderr)
+
+    def test_equal_names_of_models_do_not_collide(self):
+        for place in ("a", "b"):
+            (self.folder / place).mkdir()
+        shutil.copy(MODELS / "gen_odd.onnx", self.folder / "a" / "net.onnx")
+        shutil.copy(MODELS / "gen_repeat_cnn.onnx", self.folder / "b" / "net.onnx")
+        self.run_farm("discover", "--model", self.folder / "?" / "net.onnx", "--chip", "null", "--output-dir", self.out, code=0)
+        self.assertEqual(len(self.report("net", self.out / "a")["ops"]), 9)
+        self.assertEqual(len(self.report("net", self.out / "b")["ops"]), 36)
+
+    def test_odd_names_are_nothing_special(self):
+        for name in ("a b.onnx", "it's.onnx", "x;rm -rf y.onnx", "größe漢.onnx", "-v.onnx", 'q"q.onnx', "100%.onnx", "$(id).onnx"):
+            with self.subTest(name):
+                shutil.copy(MODELS / "gen_odd.onnx", self.folder / name)
+                out = self.folder / "odd"
+                argument = f"--model={name}"
+                self.run_farm("discover", argument, "--chip", "ort-cpu", "--output-dir", out, code=0)
+                self.assertTrue((out / f"torq_gen_config_{name[:-5]}.json").exists(), sorted(out.iterdir()))
+                shutil.rmtree(out)
+
+    def test_json_list_goes_to_standard_output(self):
+        done = self.discover("gen_odd", "ort-cpu", "--json", "-q", code=0)
+        rows = json.loads(done.stdout)
+        self.assertEqual(len(rows), 18)
+        self.assertEqual({row["status"] for row in rows}, {"success"})
+        self.assertEqual(done.stderr, "")
+
+    def test_the_log_file_gets_what_a_quiet_console_does_not(self):
+        log = self.folder / "logs" / "run.log"
+        done = self.discover("gen_odd", "ort-cpu", "-q", "--log-file", log, code=0)
+        self.assertEqual(done.stderr + done.stdout, "")
+        self.assertIn("FINAL EXECUTOR DISCOVERY REPORT", log.read_text())
+        self.assertNotIn("\x1b", log.read_text())
+
+
+class Selection(Farm):
+    def statuses(self, model="gen_odd"):
+        return {name: {executor: result["status"] for executor, result in entry["executors"].items()}
+                for name, entry in self.report(model)["ops"].items()}
+
+    def test_skip_mode_stops_a_layer_at_its_first_success(self):
+        self.discover("gen_odd", "ort-cpu", "--skip-mode", code=0)
+        self.assertEqual({tuple(found.items()) for found in self.statuses().values()}, {(("cpu", "success"),)})
+
+    def test_skip_mode_gives_the_same_bytes_with_any_number_of_workers(self):
+        self.discover("gen_repeat_cnn", "ort-cpu", "--skip-mode", workers=1)
+        one = self.files()
+        shutil.rmtree(self.out)
+        shutil.rmtree(self.cache)
+        self.discover("gen_repeat_cnn", "ort-cpu", "--skip-mode", workers=3)
+        self.assertEqual(self.files(), one)
+
+    def test_executors_and_ops_can_be_left_out_or_chosen(self):
+        self.discover("gen_odd", "ort-cpu", "--skip-executors", "cpu", code=0)
+        self.assertEqual({tuple(found) for found in self.statuses().values()}, {("cpu-noopt",)})
+        shutil.rmtree(self.out)
+        self.discover("gen_odd", "ort-cpu", "--executors", "cpu", "--skip-ops", "if,SQRT", code=0)
+        skipped = {name for name, found in self.statuses().items() if not found}
+        self.assertEqual({name.split("_")[0] for name in skipped}, {"If", "Sqrt"})
+        self.assertEqual({self.report("gen_odd")["ops"][name]["recommended_executor"] for name in skipped}, {None})
+
+    def test_layers_are_chosen_by_pattern_and_others_keep_their_results(self):
+        self.discover("gen_odd", "ort-cpu", "--layers", "conv*", code=0)
+        tested = {name for name, found in self.statuses().items() if found}
+        self.assertTrue(tested and all(name.lower().startswith("conv") for name in tested), tested)
+        self.discover("gen_odd", "ort-cpu", "--layers", "If", code=0)
+        self.assertTrue(tested < {name for name, found in self.statuses().items() if found})
+
+    def test_an_unknown_executor_is_refused_with_the_known_ones(self):
+        done = self.discover("gen_odd", "ort-cpu", "--executors", "gpu", code=1)
+        self.assertIn("cpu-noopt", done.stderr)
+        self.assertFalse(self.out.exists())
+
+    def test_dedup_copies_between_layers_that_differ_in_float_values(self):
+        self.discover("gen_repeat_cnn", "ort-cpu", "--dedup-layers")
+        ops = self.report("gen_repeat_cnn")["ops"]
+        copied = {name: result["_copied_from"] for name, entry in ops.items() for result in entry["executors"].values()
+                  if "_copied_from" in result}
+        self.assertEqual(copied["Conv_b3.c2"], "Conv_b1.c1")
+        self.assertEqual(copied["Relu_b6.out"], "Relu_b0.out" if "Relu_b0.out" in copied.values() else "Relu_b1.r1")
+        self.assertNotIn("Conv_stem.out", copied)
+
+    def test_exact_dedup_gives_the_results_of_a_plain_run_marked_as_copies(self):
+        self.discover("gen_repeat_cnn", "ort-cpu")
+        plain = self.report("gen_repeat_cnn")
+        shutil.rmtree(self.out)
+        self.discover("gen_repeat_cnn", "ort-cpu", "--dedup-layers=exact")
+        exact = self.report("gen_repeat_cnn")
+        copies = 0
+        for entry in exact["ops"].values():
+            for result in entry["executors"].values():
+                copies += 1 if result.pop("_copied_from", None) else 0
+        self.assertEqual(exact, plain)
+        self.assertEqual(copies, (36 - 15) * 2)
+
+    def test_timing_is_stored_and_can_decide(self):
+        self.discover("gen_odd", "ort-cpu", "--collect-timing", "--timing-runs", "3", "--recommend-by-timing", "--layers", "conv*", code=0)
+        entry = next(entry for entry in self.report("gen_odd")["ops"].values() if entry["executors"])
+        for result in entry["executors"].values():
+            self.assertEqual(result["timing"]["runs"], 3)
+            self.assertGreater(result["timing"]["runtime_ms"], 0)
+            self.assertIn("_median_ms", result["timing"])
+        quickest = min(entry["executors"], key=lambda name: entry["executors"][name]["timing"]["runtime_ms"])
+        self.assertEqual(entry["recommended_executor"], quickest)
+
+    def test_a_dry_run_runs_nothing(self):
+        done = self.discover("gen_odd", "ort-cpu", "--dry-run", code=0)
+        self.assertIn("execute: 18 to run", done.stdout)
+        self.assertFalse(self.report_path("gen_odd").exists())
+        self.discover("gen_odd", "ort-cpu", code=0)
+        self.assertIn("Cases: 18 (18 known", self.discover("gen_odd", "ort-cpu", "--dry-run", code=0).stdout)
+
+    def test_a_tolerance_flag_judges_stored_numbers_again(self):
+        self.discover("gen_repeat_cnn", "ort-cpu")
+        done = self.discover("gen_repeat_cnn", "ort-cpu", "--tolerance-max", "1e-12", "--tolerance-avg", "1e-12", code=1)
+        self.assertIn("difference", done.stderr)
+        self.discover("gen_repeat_cnn", "ort-cpu", "--tolerance-max", "1e-12", "--tolerance-avg", "1e-12", "--fail-on", "error", code=0)
+        self.discover("gen_repeat_cnn", "ort-cpu", "--tolerance-max", "1e-12", "--tolerance-avg", "1e-12", "--fail-on", "never", code=0)
+        used = self.report("gen_repeat_cnn")["ops"]["Conv_stem.out"]["executors"]["cpu-noopt"]["tolerance_used"]
+        self.assertEqual(used["fp_max_tol"], 1e-12)
+
+
+class Refusals(Farm):
+    def check_refused(self, content, word):
+        model = self.folder / "bad.onnx"
+        model.write_bytes(content)
+        done = self.discover(str(model), "ort-cpu", code=1)
+        errors = [line for line in done.stderr.splitlines() if line.startswith("Error: ")]
+        self.assertEqual(len(errors), 1, done.stderr)
+        self.assertIn("bad.onnx", errors[0])
+        self.assertIn(word, errors[0].lower())
+        self.assertEqual(self.files() if self.out.exists() else {}, {})
+
+    def test_a_model_that_cannot_be_read_is_one_line(self):
+        good = (MODELS / "gen_repeat_cnn.onnx").read_bytes()
+        self.check_refused(b"", "empty")
+        self.check_refused(good[: len(good) // 2], "bad.onnx")
+        self.check_refused(b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 4, "onnx")
+
+    def test_one_bad_model_among_several_does_not_stop_the_others(self):
+        (self.folder / "bad.onnx").write_bytes(b"no")
+        done = self.run_farm("discover", "--model", self.folder / "bad.onnx", "--model", MODELS / "gen_odd.onnx", "--chip", "null",
+                             "--output-dir", self.out, code=1)
+        self.assertIn("bad.onnx", done.stderr)
+        self.assertEqual(len(self.report("gen_odd")["ops"]), 9)
+
+    def test_what_is_missing_is_said_before_any_work(self):
+        cases = [
+            (["discover"], 1, "--model is required"),
+            (["discover", "--model", "none.onnx", "--chip", "null"], 1, "Model not found: none.onnx"),
+            (["discover", "--model", MODELS / "gen_odd.onnx", "--chip", "nothing.group"], 1, "nothing.group"),
+            (["discover", "--model", MODELS / "gen_odd.onnx", "--chip", "SM855"], 1, "Nearest chips"),
+            (["discover", "--model", MODELS / "gen_odd.onnx"], 1, "Chips that this machine can use now"),
+            (["discover", "--model", MODELS / "gen_odd.onnx", "--chip", "null", "--inputs", "none"], 1, "--inputs"),
+            (["discover", "--no-such-flag"], 2, "--no-such-flag"),
+            (["discover", "--model", MODELS / "gen_odd.onnx", "--dim", "x"], 2, "--dim"),
+            ([], 2, ""),
+        ]
+        for arguments, code, text in cases:
+            with self.subTest(arguments):
+                done = self.run_farm(*arguments, "--output-dir", self.out, code=code) if code == 1 else self.run_farm(*arguments, code=code)
+                self.assertIn(text, done.stderr)
+                self.assertFalse(self.out.exists())
+
+    def test_a_chip_file_with_a_typo_names_file_key_and_reason(self):
+        self.chip("typo", ["true"], exectors=[])
+        done = self.discover("gen_odd", "typo", code=1)
+        self.assertIn("typo.json", done.stderr)
+        self.assertIn("exectors", done.stderr)
+
+    def test_a_read_only_output_folder_is_found_before_the_work(self):
+        if os.geteuid() == 0:
+            target = pathlib.Path("/proc/layerfarm-out")  # root may write anywhere but here
+        else:
+            target = self.folder / "ro"
+            target.mkdir(mode=0o500)
+        done = self.discover("gen_odd", "null", out=target, code=1)
+        self.assertIn("output folder", done.stderr)
+
+    def test_version_and_help_need_nothing(self):
+        self.assertRegex(self.run_farm("--version", code=0).stdout, r"^layerfarm \d+\.\d+\.\d+ \(commit \S+, protocol 1-1\)\n$")
+        self.assertIn("discover", self.run_farm("--help", code=0).stdout)
+        self.assertFalse(self.cache.exists())
+
+    def test_the_light_commands_do_not_link_onnx(self):
+        linked = subprocess.run(["ldd", str(BIN / "layerfarm")], capture_output=True, text=True, check=True).stdout
+        self.assertNotRegex(linked, r"onnx|protobuf")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
