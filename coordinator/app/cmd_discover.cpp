@@ -175,6 +175,7 @@ Result<std::string> write_chips(const fs::path& folder, const std::vector<std::s
 }
 
 Result<RunResult> run(DiscoverRequest request, Console& console) {
+  block_stop_signals();
   auto store = store::SqliteStore::open(request.cache);
   if (!store) return fail(store.error());
   auto recovered = recover_folder(**store, request.cache, request.output_folder);

@@ -92,9 +92,17 @@ void DiscoverRun::begin_reading() {
     if (stored && stored->analysis) {
       if (auto model = known_analysis(added, *stored)) added.model = std::move(*model);
     }
+    const auto same = std::find_if(readings_.begin(), readings_.end(),
+                                   [&](const auto& other) { return other.get() != &added && other->job && other->key == added.key; });
+    if (same != readings_.end()) {
+      added.job = (*same)->job;
+      analyze_jobs_[*added.job].push_back(&added);
+      if (added.model) plan_model(added);
+      continue;
+    }
     const plan::PlannedJob job = book_.add_analyze(added.key, added.model != nullptr);
     added.job = JobId(job.id.value());
-    analyze_jobs_[*added.job] = &added;
+    analyze_jobs_[*added.job] = {&added};
     core::JobSpec spec = spec_of(job);
     spec.cost_us = kAnalyzeCostUs;
     spec.priority = 1;
@@ -202,6 +210,10 @@ void DiscoverRun::plan_model(Reading& reading) {
   plan_options.timing_runs = std::max(1, options.timing_runs);
   plan_options.tolerance = {options.tolerance_avg, options.tolerance_max, options.tolerance_abs_frac};
 
+  const std::vector<bool> chosen = plan::choose_layers(reading.model->layers, options.layers);
+  if (std::find(chosen.begin(), chosen.end(), true) == chosen.end() && !chosen.empty()) {
+    console_.say("[Model] " + reading.file.name + ": no layer matches --layers " + join(options.layers));
+  }
   std::vector<OpenReport> opened;
   for (const auto& chip : request_.chips) {
     auto paths = place_report(reading, chip->spec);
@@ -363,8 +375,8 @@ JobContent DiscoverRun::content(JobId job) const {
   JobContent out;
   if (const auto it = analyze_jobs_.find(job); it != analyze_jobs_.end()) {
     out.job.stage = domain::Stage::Analyze;
-    out.job.key = it->second->key;
-    out.analyze = &it->second->request;
+    out.job.key = it->second.front()->key;
+    out.analyze = &it->second.front()->request;
     return out;
   }
   out.job = book_.content(plan::JobId(job.value()));
@@ -411,12 +423,14 @@ void DiscoverRun::on_settled(const core::JobSettled& settled, const std::shared_
       carry_out(book_.on_settled(plan::JobId(settled.job.value()), answer));
       return;
     }
-    if (const auto* answered = std::get_if<plan::Answered>(&answer)) {
-      model_read(*it->second, *answered->outcome);
-    } else {
-      const auto* not_settled = std::get_if<plan::NotSettled>(&answer);
-      model_failed(*it->second, not_settled != nullptr ? not_settled->reason : "it cannot be read");
-      ++result_.unsettled;
+    for (Reading* reading : it->second) {
+      if (const auto* answered = std::get_if<plan::Answered>(&answer)) {
+        model_read(*reading, *answered->outcome);
+      } else {
+        const auto* not_settled = std::get_if<plan::NotSettled>(&answer);
+        model_failed(*reading, not_settled != nullptr ? not_settled->reason : "it cannot be read");
+        ++result_.unsettled;
+      }
     }
     return;
   }

@@ -95,7 +95,7 @@ class DiscoverRun final : public JobSource {
   Progress progress_;
   FailedCases failed_cases_;
   std::vector<std::unique_ptr<Reading>> readings_;
-  std::map<core::JobId, Reading*> analyze_jobs_;
+  std::map<core::JobId, std::vector<Reading*>> analyze_jobs_;  ///< models of equal content are read once
   std::map<plan::Group, std::size_t> chip_of_group_;
   plan::Forecast forecast_;
   Dispatcher* dispatcher_ = nullptr;

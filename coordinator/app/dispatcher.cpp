@@ -23,7 +23,21 @@ constexpr unsigned kQuickDeathsAreFatal = 3;
 constexpr auto kRestartPause = 200ms;
 constexpr auto kStopPatience = 2000ms;
 
+sigset_t stop_signals() {
+  sigset_t out;
+  ::sigemptyset(&out);
+  ::sigaddset(&out, SIGINT);
+  ::sigaddset(&out, SIGTERM);
+  ::sigaddset(&out, SIGHUP);
+  return out;
+}
+
 }  // namespace
+
+void block_stop_signals() {
+  const sigset_t wanted = stop_signals();
+  ::pthread_sigmask(SIG_BLOCK, &wanted, nullptr);
+}
 
 struct Dispatcher::Worker {
   std::string name;
@@ -51,12 +65,7 @@ Dispatcher::Dispatcher(Settings settings, WorkerHub& hub, store::Store& store, L
     quick_deaths_.resize(local_->slots());
     restart_at_.resize(local_->slots(), base::Time::min());
   }
-  sigset_t wanted;
-  ::sigemptyset(&wanted);
-  ::sigaddset(&wanted, SIGINT);
-  ::sigaddset(&wanted, SIGTERM);
-  ::sigaddset(&wanted, SIGHUP);
-  ::sigprocmask(SIG_BLOCK, &wanted, nullptr);
+  const sigset_t wanted = stop_signals();
   signals_ = ::signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 

@@ -48,6 +48,9 @@ class JobSource {
   virtual void on_interrupt() = 0;
 };
 
+/// SIGINT, SIGTERM and SIGHUP are read by the dispatcher. Call before any thread exists: a thread that does not block them would get them.
+void block_stop_signals();
+
 class Dispatcher {
  public:
   struct Settings {
