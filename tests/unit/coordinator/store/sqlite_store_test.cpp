@@ -215,7 +215,8 @@ TEST_CASE("a body that was written by a program that this one cannot understand 
   }
   {
     SQLite::Database db(folder.file, SQLite::OPEN_READWRITE);
-    const OutcomeRow row{2, 1, 4, 1, 10, key_of("1").view(), "\xc1"};
+    const base::Digest key = key_of("1");
+    const OutcomeRow row{2, 1, 4, 1, 10, key.view(), "\xc1"};
     SQLite::Statement update(
         db, "UPDATE outcome SET body = ?1, checksum = ?2, took_us = 10 WHERE sequence = 2");
     update.bind(1, row.body.data(), 1);
