@@ -39,12 +39,12 @@ class Object {
   /// The value of `key`; a null is added when it is not there.
   Value& operator[](std::string_view key);
   bool erase(std::string_view key);
-  [[nodiscard]] std::size_t size() const { return members_.size(); }
-  [[nodiscard]] bool empty() const { return members_.empty(); }
-  [[nodiscard]] auto begin() const { return members_.begin(); }
-  [[nodiscard]] auto end() const { return members_.end(); }
-  [[nodiscard]] auto begin() { return members_.begin(); }
-  [[nodiscard]] auto end() { return members_.end(); }
+  [[nodiscard]] std::size_t size() const;
+  [[nodiscard]] bool empty() const;
+  [[nodiscard]] std::vector<Member>::const_iterator begin() const;
+  [[nodiscard]] std::vector<Member>::const_iterator end() const;
+  [[nodiscard]] std::vector<Member>::iterator begin();
+  [[nodiscard]] std::vector<Member>::iterator end();
   friend bool operator==(const Object&, const Object&);
 
  private:
@@ -107,6 +107,14 @@ struct Member {
   Value value;
   friend bool operator==(const Member&, const Member&) = default;
 };
+
+// Here, because a Member must be complete for them.
+inline std::size_t Object::size() const { return members_.size(); }
+inline bool Object::empty() const { return members_.empty(); }
+inline std::vector<Member>::const_iterator Object::begin() const { return members_.begin(); }
+inline std::vector<Member>::const_iterator Object::end() const { return members_.end(); }
+inline std::vector<Member>::iterator Object::begin() { return members_.begin(); }
+inline std::vector<Member>::iterator Object::end() { return members_.end(); }
 
 /// Reads one JSON text. InvalidInput with line and column; `name` is what the text is called in the
 /// error.

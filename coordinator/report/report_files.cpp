@@ -70,7 +70,7 @@ base::Result<fs::path> find_report(const fs::path& folder, std::string_view mode
   const fs::path name = report_paths("", model_name).report;
   std::error_code ignored;
   if (!chip.empty() && fs::exists(folder / chip / name, ignored)) return folder / chip / name;
-  const fs::path plain = folder / name;
+  fs::path plain = folder / name;
   if (fs::exists(plain, ignored)) return plain;
   std::vector<fs::path> found;
   if (chip.empty()) {

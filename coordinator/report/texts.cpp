@@ -1,5 +1,7 @@
 #include "coordinator/report/texts.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <unordered_map>
@@ -109,13 +111,14 @@ std::string critical_details(const Overview& overview) {
   std::size_t place = 0;
   for (const CriticalFailure& failure : overview.critical) {
     const std::string location = failure.location.value_or("N/A");
-    out += "\n  " + number(++place) + ". Layer: " + failure.layer_id +
-           "\n     Node index: " + index_text(failure.node_index) +
-           "\n     MLIR location: " + location + "\n     Full MLIR location: " + location +
-           "\n     Executor errors:\n";
+    out += fmt::format(
+        "\n  {}. Layer: {}\n     Node index: {}\n     MLIR location: {}\n     Full MLIR location: "
+        "{}\n"
+        "     Executor errors:\n",
+        ++place, failure.layer_id, index_text(failure.node_index), location, location);
     for (const OpResult& error : failure.errors) {
-      out += "       - " + upper(error.executor) + ": " + error.status + " - " +
-             cut_diagnostic(error.failure_report.get_text("summary")) + "\n";
+      out += fmt::format("       - {}: {} - {}\n", upper(error.executor), error.status,
+                         cut_diagnostic(error.failure_report.get_text("summary")));
     }
   }
   return out;
@@ -256,7 +259,7 @@ std::string refusal_lines(const std::vector<Op>& ops, const std::vector<std::str
     ++shown;
     const auto& [place, op_type, reason] = key;
     const std::string name = place < executors.size() ? upper(executors[place]) : "?";
-    out += "  " + op_type + " on " + name + " (" + number(layers) + " layer(s)): " + reason + "\n";
+    out += fmt::format("  {} on {} ({} layer(s)): {}\n", op_type, name, layers, reason);
   }
   return out;
 }
@@ -302,8 +305,9 @@ std::string placement_summary(const std::vector<Op>& ops, const std::vector<std:
   if (!facts.reference.empty()) out += "Reference: " + facts.reference + "\n";
   if (!facts.tools.empty()) {
     out += "Tools:";
-    for (const auto& [name, version] : facts.tools)
-      out += (out.back() == ':' ? " " : ", ") + name + " " + version;
+    for (const auto& [name, version] : facts.tools) {
+      out += fmt::format("{}{} {}", out.back() == ':' ? " " : ", ", name, version);
+    }
     out += "\n";
   }
   out += "Results: " + number(facts.fresh) + " fresh, " + number(facts.stored) + " from the store";

@@ -1,5 +1,7 @@
 #include "coordinator/report/view_text.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <vector>
@@ -219,7 +221,9 @@ std::string view_compiler(const json::Value& file) {
       out += "  " + upper(executor) + ": " + std::to_string(counts[executor]) + "\n";
   }
   out += "\nAssignments:\n";
-  for (const auto& [location, executor] : sorted) out += "  " + location + " → " + executor + "\n";
+  for (const auto& [location, executor] : sorted) {
+    out += fmt::format("  {} → {}\n", location, executor);
+  }
   return out + "\n";
 }
 
