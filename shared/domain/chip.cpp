@@ -24,17 +24,23 @@ constexpr std::string_view kEvidenceNames[] = {"hardware", "emulator", "stand-in
 struct Schema {
   json document = json::parse(kChipSchema);
   valijson::Schema rules;
-  Schema() { valijson::SchemaParser().populateSchema(valijson::adapters::NlohmannJsonAdapter(document), rules); }
+  Schema() {
+    valijson::SchemaParser().populateSchema(valijson::adapters::NlohmannJsonAdapter(document),
+                                            rules);
+  }
 };
 const Schema& schema() {
   static const Schema* const parsed = new Schema;  // lives as long as the process
   return *parsed;
 }
 
-/// One step from a rule of the schema (or a value of the document) to what it says about a member or an element.
+/// One step from a rule of the schema (or a value of the document) to what it says about a member
+/// or an element.
 json rule_below(const json& rule, const std::string& step, bool element) {
   if (element) return rule.value("items", json::object());
-  if (const auto properties = rule.find("properties"); properties != rule.end() && properties->contains(step)) return properties->at(step);
+  if (const auto properties = rule.find("properties");
+      properties != rule.end() && properties->contains(step))
+    return properties->at(step);
   const auto rest = rule.find("additionalProperties");
   return rest != rule.end() && rest->is_object() ? *rest : json::object();
 }
@@ -60,7 +66,8 @@ Place find_place(const json& document, const std::vector<std::string>& context) 
     }
     out.rule = rule_below(out.rule, step, element);
     if (const auto reference = out.rule.find("$ref"); reference != out.rule.end()) {
-      out.rule = json(schema().document.at(json::json_pointer(reference->get<std::string>().substr(1))));
+      out.rule =
+          json(schema().document.at(json::json_pointer(reference->get<std::string>().substr(1))));
     }
     if (const auto choices = out.rule.find("anyOf"); choices != out.rule.end()) {
       for (const json& choice : json(*choices)) {
@@ -71,28 +78,34 @@ Place find_place(const json& document, const std::vector<std::string>& context) 
   return out;
 }
 
-/// What the rule asks for, in words; the validator's own texts name constraints, not what to write instead.
+/// What the rule asks for, in words; the validator's own texts name constraints, not what to write
+/// instead.
 std::string wanted(const json& rule) {
   if (rule.contains("enum")) {
     std::string words;
-    for (const json& word : rule.at("enum")) words += (words.empty() ? "" : ", ") + word.get<std::string>();
+    for (const json& word : rule.at("enum"))
+      words += (words.empty() ? "" : ", ") + word.get<std::string>();
     return "must be one of " + words;
   }
   if (rule.contains("anyOf")) return "must be a string or a list of strings";
   const std::string type = rule.value("type", "");
   if (type == "string" && rule.contains("minLength")) return "must be a string that is not empty";
-  if (type == "string" && rule.contains("pattern")) return "must be a string of the form " + rule.at("pattern").dump();
+  if (type == "string" && rule.contains("pattern"))
+    return "must be a string of the form " + rule.at("pattern").dump();
   if (type == "string") return "must be a string";
   if (type == "boolean") return "must be true or false";
-  if (type == "array" && rule.contains("minItems")) return "must be a list with at least one element";
+  if (type == "array" && rule.contains("minItems"))
+    return "must be a list with at least one element";
   if (type == "array") return "must be a list";
   if (type == "object") return "must be an object";
   const std::string number = type == "integer" ? "must be a whole number" : "must be a number";
-  if (rule.contains("minimum")) return number + " from " + rule.at("minimum").dump() + " to " + rule.at("maximum").dump();
+  if (rule.contains("minimum"))
+    return number + " from " + rule.at("minimum").dump() + " to " + rule.at("maximum").dump();
   return "is not as docs/chips.md says";
 }
 
-/// Empty when the document is as the schema says. The deepest error says what is wrong; those above only say that something below is.
+/// Empty when the document is as the schema says. The deepest error says what is wrong; those above
+/// only say that something below is.
 std::string schema_problem(const json& document) {
   valijson::Validator validator;
   valijson::ValidationResults results;
@@ -107,17 +120,20 @@ std::string schema_problem(const json& document) {
   const std::string where = place.key.empty() ? "" : "key '" + place.key + "': ";
   if (place.value.is_object() && place.rule.value("type", "") == "object") {
     for (const json& name : place.rule.value("required", json::array())) {
-      if (!place.value.contains(name.get<std::string>())) return where + "'" + name.get<std::string>() + "' is missing";
+      if (!place.value.contains(name.get<std::string>()))
+        return where + "'" + name.get<std::string>() + "' is missing";
     }
     for (const auto& [name, value] : place.value.items()) {
       if (place.rule.contains("properties") && !place.rule.at("properties").contains(name)) {
         std::string known;
-        for (const auto& [other, ignored] : place.rule.at("properties").items()) known += (known.empty() ? "" : ", ") + other;
+        for (const auto& [other, ignored] : place.rule.at("properties").items())
+          known += (known.empty() ? "" : ", ") + other;
         return where + "unknown key '" + name + "' (known: " + known + ")";
       }
     }
   }
-  std::string is = place.value.dump(-1, ' ', /*ensure_ascii=*/false, json::error_handler_t::replace);
+  std::string is =
+      place.value.dump(-1, ' ', /*ensure_ascii=*/false, json::error_handler_t::replace);
   if (is.size() > 60) is = is.substr(0, 57) + "...";
   return where + wanted(place.rule) + ", is " + is;
 }
@@ -144,10 +160,14 @@ Tolerance read_tolerance(const json& object) {
   return out;
 }
 
-Evidence read_evidence(const json& word) { return evidence_from_name(word.get<std::string>()).value_or(Evidence::Hardware); }
+Evidence read_evidence(const json& word) {
+  return evidence_from_name(word.get<std::string>()).value_or(Evidence::Hardware);
+}
 
 json tolerance_json(const Tolerance& tolerance) {
-  return {{"fp_avg_tol", tolerance.fp_avg_tol}, {"fp_max_tol", tolerance.fp_max_tol}, {"fp_abs_tol_frac", tolerance.fp_abs_tol_frac}};
+  return {{"fp_avg_tol", tolerance.fp_avg_tol},
+          {"fp_max_tol", tolerance.fp_max_tol},
+          {"fp_abs_tol_frac", tolerance.fp_abs_tol_frac}};
 }
 
 ExecutorSpec read_executor(const json& object) {
@@ -178,7 +198,8 @@ Limits read_limits(const json& object) {
   return out;
 }
 
-/// What must be known while reading: the library keeps the last of two equal keys without a word, and the schema's patterns take stack by the character.
+/// What must be known while reading: the library keeps the last of two equal keys without a word,
+/// and the schema's patterns take stack by the character.
 class FormCheck {
  public:
   bool operator()(int depth, json::parse_event_t event, json& parsed) {
@@ -189,7 +210,8 @@ class FormCheck {
       key_ = parsed.get<std::string>();
       if (!seen_.back().insert(key_).second) note("key '" + key_ + "' is written twice");
     }
-    if (event == json::parse_event_t::value && parsed.is_string() && key_ != "notes" && parsed.get_ref<const std::string&>().size() > 1000) {
+    if (event == json::parse_event_t::value && parsed.is_string() && key_ != "notes" &&
+        parsed.get_ref<const std::string&>().size() > 1000) {
       note("key '" + key_ + "': a string of more than 1000 characters");
     }
     return true;
@@ -207,7 +229,9 @@ class FormCheck {
 
 }  // namespace
 
-std::string_view evidence_name(Evidence evidence) { return kEvidenceNames[static_cast<std::size_t>(evidence)]; }
+std::string_view evidence_name(Evidence evidence) {
+  return kEvidenceNames[static_cast<std::size_t>(evidence)];
+}
 
 std::optional<Evidence> evidence_from_name(std::string_view name) {
   for (const Evidence evidence : {Evidence::Hardware, Evidence::Emulator, Evidence::StandIn}) {
@@ -255,7 +279,9 @@ ChipSpec with_hw_type(ChipSpec chip, const std::string& hw_type) {
 }
 
 base::Result<ChipSpec> parse_chip(const std::string& text, const std::string& path) {
-  const auto wrong = [&path](const std::string& why) { return fail(ErrorCode::InvalidInput, "chip file " + path + ": " + why); };
+  const auto wrong = [&path](const std::string& why) {
+    return fail(ErrorCode::InvalidInput, "chip file " + path + ": " + why);
+  };
   json document;
   FormCheck form;
   try {
@@ -268,7 +294,8 @@ base::Result<ChipSpec> parse_chip(const std::string& text, const std::string& pa
   if (!form.problem().empty()) return wrong(form.problem());
   if (!document.is_object()) return wrong("must hold a JSON object");
   try {
-    if (const std::string problem = schema_problem(document); !problem.empty()) return wrong(problem);
+    if (const std::string problem = schema_problem(document); !problem.empty())
+      return wrong(problem);
     ChipSpec out;
     out.name = document.value("chip_name", std::filesystem::path(path).stem().string());
     out.target = document.value("target", out.name);
@@ -280,8 +307,8 @@ base::Result<ChipSpec> parse_chip(const std::string& text, const std::string& pa
     for (const json& object : document.at("executors")) {
       out.executors.push_back(read_executor(object));
       if (!names.insert(out.executors.back().name).second) {
-        return wrong("key 'executors[" + std::to_string(out.executors.size() - 1) + "].name': executor '" + out.executors.back().name +
-                     "' is there twice");
+        return wrong("key 'executors[" + std::to_string(out.executors.size() - 1) +
+                     "].name': executor '" + out.executors.back().name + "' is there twice");
       }
     }
     return with_hw_type(std::move(out), document.value("runtime_hw_type", ""));
@@ -305,7 +332,10 @@ std::string chip_json(const ChipSpec& chip) {
     }
     executors.push_back(std::move(one));
   }
-  json out = {{"chip_name", chip.name}, {"target", chip.target}, {"toolchain", chip.toolchain}, {"executors", std::move(executors)}};
+  json out = {{"chip_name", chip.name},
+              {"target", chip.target},
+              {"toolchain", chip.toolchain},
+              {"executors", std::move(executors)}};
   if (!chip.hw_type.empty()) out["runtime_hw_type"] = chip.hw_type;
   if (!chip.options.empty()) out["options"] = chip.options;
   if (!chip.notes.empty()) out["notes"] = chip.notes;

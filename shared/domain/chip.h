@@ -15,7 +15,8 @@ namespace layerfarm::domain {
 
 /// What a verdict rests on; shown beside every verdict. An emulator's success is not hardware's.
 enum class Evidence : std::uint8_t { Hardware, Emulator, StandIn };
-[[nodiscard]] std::string_view evidence_name(Evidence evidence);  ///< "hardware", "emulator", "stand-in"
+[[nodiscard]] std::string_view evidence_name(
+    Evidence evidence);  ///< "hardware", "emulator", "stand-in"
 [[nodiscard]] std::optional<Evidence> evidence_from_name(std::string_view name);
 
 /// Bounds of one tool step. Zero means "the program's default".
@@ -28,7 +29,8 @@ struct Limits {
   friend bool operator==(const Limits&, const Limits&) = default;
 };
 
-/// Options are passed to the toolchain as they are; what a key means is the adapter's business. A list of a chip file is kept as lines.
+/// Options are passed to the toolchain as they are; what a key means is the adapter's business. A
+/// list of a chip file is kept as lines.
 using Options = std::map<std::string, std::string>;
 /// The option's lines, one element each; empty when it is not there.
 [[nodiscard]] std::vector<std::string> option_list(const Options& options, const std::string& key);
@@ -37,7 +39,8 @@ struct ExecutorSpec;
 struct ChipSpec;
 [[nodiscard]] Options merged_options(const ChipSpec& chip, const ExecutorSpec& executor);
 
-/// What differs on one run-time hardware type: an instruction simulator and the board of one chip are not the same witness.
+/// What differs on one run-time hardware type: an instruction simulator and the board of one chip
+/// are not the same witness.
 struct HwVariant {
   std::optional<Tolerance> tolerance;
   std::optional<Evidence> evidence;
@@ -45,11 +48,13 @@ struct HwVariant {
 };
 
 struct ExecutorSpec {
-  std::string name;            ///< as users and reports write it: "htp", "host", "llvm-cpu"
-  Tolerance tolerance;         ///< default tolerance on this executor, measured (why: the chip file's notes)
+  std::string name;  ///< as users and reports write it: "htp", "host", "llvm-cpu"
+  Tolerance
+      tolerance;  ///< default tolerance on this executor, measured (why: the chip file's notes)
   Evidence evidence = Evidence::Hardware;
-  bool same_engine = false;    ///< runs on the engine that also makes the reference: agreement proves little
-  Options options;             ///< for the adapter, on top of the chip's
+  bool same_engine =
+      false;        ///< runs on the engine that also makes the reference: agreement proves little
+  Options options;  ///< for the adapter, on top of the chip's
   std::map<std::string, HwVariant> by_hw_type;  ///< see with_hw_type
   friend bool operator==(const ExecutorSpec&, const ExecutorSpec&) = default;
 };
@@ -68,10 +73,13 @@ struct ChipSpec {
   friend bool operator==(const ChipSpec&, const ChipSpec&) = default;
 };
 
-/// The chip on that run-time hardware type: what its executors say `by_hw_type` about it takes the place of their tolerance and evidence.
+/// The chip on that run-time hardware type: what its executors say `by_hw_type` about it takes the
+/// place of their tolerance and evidence.
 [[nodiscard]] ChipSpec with_hw_type(ChipSpec chip, const std::string& hw_type);
 
-/// Reads a chip file's text; where it has a `runtime_hw_type`, with_hw_type is applied already. Errors name `path`, the key and the reason (`configs/schemas/chip.schema.json` says what may be there).
+/// Reads a chip file's text; where it has a `runtime_hw_type`, with_hw_type is applied already.
+/// Errors name `path`, the key and the reason (`configs/schemas/chip.schema.json` says what may be
+/// there).
 [[nodiscard]] base::Result<ChipSpec> parse_chip(const std::string& text, const std::string& path);
 /// Canonical JSON of a chip, as sent to workers; parse_chip reads it back to an equal value.
 [[nodiscard]] std::string chip_json(const ChipSpec& chip);

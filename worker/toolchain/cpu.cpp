@@ -23,7 +23,9 @@ std::string field(const std::string& cpuinfo, const std::string& name) {
   return {};
 }
 
-std::string cpuinfo() { return base::read_file("/proc/cpuinfo", std::uint64_t{64} << 20).value_or(""); }
+std::string cpuinfo() {
+  return base::read_file("/proc/cpuinfo", std::uint64_t{64} << 20).value_or("");
+}
 
 }  // namespace
 

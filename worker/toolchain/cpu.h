@@ -1,4 +1,5 @@
-// What processor this machine has, as far as code made for it and numbers computed on it depend on it.
+// What processor this machine has, as far as code made for it and numbers computed on it depend on
+// it.
 #pragma once
 
 #include <string>

@@ -46,7 +46,8 @@ protocol::Ability ability_for(const domain::ChipSpec& chip) {
   const std::unique_ptr<Toolchain> toolchain = make_toolchain(chip.toolchain);
   if (toolchain == nullptr) {
     out.missing = "an adapter for the toolchain '" + chip.toolchain + "'";
-    out.how_to_get = "this version has " + joined(toolchain_names()) + ": take a chip of one of these, or correct 'toolchain' in the chip file";
+    out.how_to_get = "this version has " + joined(toolchain_names()) +
+                     ": take a chip of one of these, or correct 'toolchain' in the chip file";
     return out;
   }
   const Needs needs = toolchain->needs(chip);
@@ -63,16 +64,19 @@ protocol::Ability ability_for(const domain::ChipSpec& chip) {
 
 domain::ToolIdentity reader_identity() {
   FileDigests digests;
-  return {.version = std::string(base::kVersion),
-          .files = digests.of_all({own_program("layerfarm-onnx"), package_record("iree_base_compiler"), package_record("onnx"), sidecar_script()}),
-          .cpu = ""};
+  return {
+      .version = std::string(base::kVersion),
+      .files = digests.of_all({own_program("layerfarm-onnx"), package_record("iree_base_compiler"),
+                               package_record("onnx"), sidecar_script()}),
+      .cpu = ""};
 }
 
 domain::ToolIdentity reference_identity() {
   FileDigests digests;
   const auto library = onnxruntime_folder() / "lib" / "libonnxruntime.so.1";
   std::error_code error;
-  const std::string real = std::filesystem::canonical(library, error).filename().string();  // libonnxruntime.so.1.32.0
+  const std::string real =
+      std::filesystem::canonical(library, error).filename().string();  // libonnxruntime.so.1.32.0
   const auto at = real.find(".so.");
   return {.version = at == std::string::npos ? "" : real.substr(at + 4),
           .files = digests.of_all({own_program("layerfarm-ort"), library}),
@@ -81,14 +85,17 @@ domain::ToolIdentity reference_identity() {
 
 base::Result<std::string> describe(const std::string& request) {
   const json chips = json::parse(request, nullptr, /*allow_exceptions=*/false);
-  if (!chips.is_array()) return base::fail(base::ErrorCode::InvalidInput, "--describe reads a JSON array of chip descriptions from standard input");
+  if (!chips.is_array())
+    return base::fail(base::ErrorCode::InvalidInput,
+                      "--describe reads a JSON array of chip descriptions from standard input");
   json abilities = json::array();
   for (std::size_t i = 0; i < chips.size(); ++i) {
     const auto chip = domain::parse_chip(chips[i].dump(), "number " + std::to_string(i));
     if (!chip) return base::fail(chip.error());
     abilities.push_back(ability_json(ability_for(*chip)));
   }
-  json out = {{"software", "layerfarm-worker " + std::string(base::kVersion) + " (" + std::string(base::build_commit()) + ")"},
+  json out = {{"software", "layerfarm-worker " + std::string(base::kVersion) + " (" +
+                               std::string(base::build_commit()) + ")"},
               {"cpu_model", cpu_model()},
               {"reader", identity_json(reader_identity())},
               {"reference", identity_json(reference_identity())},

@@ -1,5 +1,6 @@
-// What this machine has for some chips: the answer of `layerfarm-worker --describe`, and the abilities that Hello lists. Starts no tool; digests of tools'
-// files are remembered, so a second call takes milliseconds. Any thread, but not two at once.
+// What this machine has for some chips: the answer of `layerfarm-worker --describe`, and the
+// abilities that Hello lists. Starts no tool; digests of tools' files are remembered, so a second
+// call takes milliseconds. Any thread, but not two at once.
 #pragma once
 
 #include <string>
@@ -19,7 +20,8 @@ namespace layerfarm::worker::toolchain {
 /// What makes reference outputs here (the prepare job: layerfarm-ort on this processor).
 [[nodiscard]] domain::ToolIdentity reference_identity();
 
-/// `request`: a JSON array of chip descriptions. The answer is one JSON object (docs/helpers.md). InvalidInput names the chip that is wrong.
+/// `request`: a JSON array of chip descriptions. The answer is one JSON object (docs/helpers.md).
+/// InvalidInput names the chip that is wrong.
 [[nodiscard]] base::Result<std::string> describe(const std::string& request);
 
 }  // namespace layerfarm::worker::toolchain

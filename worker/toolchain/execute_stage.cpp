@@ -21,7 +21,9 @@ using domain::Stage;
 class Stopwatch {
  public:
   [[nodiscard]] std::int64_t us() const {
-    return std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - start_).count();
+    return std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() -
+                                                                 start_)
+        .count();
   }
 
  private:
@@ -63,23 +65,28 @@ StepContext in_folder(const StepContext& context, const std::filesystem::path& f
   return out;
 }
 
-/// Adds the comparison of one output. False when the reference is gone or unreadable; then `out` says so.
-bool compare_output(const domain::Prepared& prepared, std::size_t index, const domain::TensorType& type, base::BytesView actual,
+/// Adds the comparison of one output. False when the reference is gone or unreadable; then `out`
+/// says so.
+bool compare_output(const domain::Prepared& prepared, std::size_t index,
+                    const domain::TensorType& type, base::BytesView actual,
                     const domain::Tolerance& tolerance, const StepContext& context, Outcome& out) {
   const Digest& blob = prepared.expected[index];
   const auto expected = context.blobs.get(blob);
   if (!expected) {
-    const bool gone = expected.error().code == base::ErrorCode::NotFound || expected.error().code == base::ErrorCode::Corrupt;
+    const bool gone = expected.error().code == base::ErrorCode::NotFound ||
+                      expected.error().code == base::ErrorCode::Corrupt;
     out = gone ? lost(out.stage, {blob}) : broken(out.stage, "compare", expected.error());
     return false;
   }
-  out.executed->outputs.push_back(domain::compare(prepared.expected_types[index], *expected, type, actual, tolerance));
+  out.executed->outputs.push_back(
+      domain::compare(prepared.expected_types[index], *expected, type, actual, tolerance));
   return true;
 }
 
 }  // namespace
 
-std::vector<Outcome> compile_stage(Toolchain& toolchain, const domain::ChipSpec& chip, const domain::ExecutorSpec& executor,
+std::vector<Outcome> compile_stage(Toolchain& toolchain, const domain::ChipSpec& chip,
+                                   const domain::ExecutorSpec& executor,
                                    std::span<const CompileJob> jobs, StepContext& context) {
   const Stopwatch watch;
   std::vector<Outcome> out;
@@ -98,11 +105,13 @@ std::vector<Outcome> compile_stage(Toolchain& toolchain, const domain::ChipSpec&
   return out;
 }
 
-Outcome execute_stage(Toolchain& toolchain, const StageJob& job, const domain::Tolerance& tolerance, StepContext& context) {
+Outcome execute_stage(Toolchain& toolchain, const StageJob& job, const domain::Tolerance& tolerance,
+                      StepContext& context) {
   const Stopwatch watch;
   Outcome out;
   out.stage = Stage::Execute;
-  if (auto missing = lost_inputs(job, context); !missing.empty()) return lost(Stage::Execute, std::move(missing));
+  if (auto missing = lost_inputs(job, context); !missing.empty())
+    return lost(Stage::Execute, std::move(missing));
   std::optional<base::ScratchFolder> own;  // holds the outputs until they are compared
   StepContext step = context;
   if (!toolchain.needs(job.chip).tiny) {
@@ -111,7 +120,9 @@ Outcome execute_stage(Toolchain& toolchain, const StageJob& job, const domain::T
     own = std::move(*folder);
     step.scratch = own->path();
   }
-  RunResult run = toolchain.run(job.chip, job.executor, {.layer = &job.layer, .artifact = job.artifact, .prepared = job.prepared}, step);
+  RunResult run = toolchain.run(
+      job.chip, job.executor,
+      {.layer = &job.layer, .artifact = job.artifact, .prepared = job.prepared}, step);
   out.ending = run.ending;
   out.diagnostic = std::move(run.diagnostic);
   out.lost = std::move(run.lost);
@@ -128,7 +139,9 @@ Outcome execute_stage(Toolchain& toolchain, const StageJob& job, const domain::T
   for (std::size_t i = 0; i < run.outputs.size(); ++i) {
     const auto actual = base::read_file(run.outputs[i]);
     if (!actual) return broken(Stage::Execute, "compare", actual.error());
-    if (i < job.prepared->expected.size() && !compare_output(*job.prepared, i, run.types[i], *actual, tolerance, context, out)) return out;
+    if (i < job.prepared->expected.size() &&
+        !compare_output(*job.prepared, i, run.types[i], *actual, tolerance, context, out))
+      return out;
     bytes += actual->size();
     if (!keep || bytes > kKeptBytes) {
       keep = false;
@@ -140,17 +153,20 @@ Outcome execute_stage(Toolchain& toolchain, const StageJob& job, const domain::T
     out.executed->actual.push_back(*kept);
   }
   // More outputs than the reference has: an entry for each, so that the verdict sees both counts.
-  for (std::size_t i = job.prepared->expected.size(); i < run.outputs.size(); ++i) out.executed->outputs.emplace_back();
+  for (std::size_t i = job.prepared->expected.size(); i < run.outputs.size(); ++i)
+    out.executed->outputs.emplace_back();
   out.took_us = watch.us();
   return out;
 }
 
-Outcome recompare_stage(const domain::Layer& layer, const domain::Prepared& prepared, const std::vector<Digest>& kept,
-                        const domain::Tolerance& tolerance, StepContext& context) {
+Outcome recompare_stage(const domain::Layer& layer, const domain::Prepared& prepared,
+                        const std::vector<Digest>& kept, const domain::Tolerance& tolerance,
+                        StepContext& context) {
   const Stopwatch watch;
   Outcome out;
   out.stage = Stage::Recompare;
-  if (auto missing = cache::missing_blobs(context.blobs, kept); !missing.empty()) return lost(Stage::Recompare, std::move(missing));
+  if (auto missing = cache::missing_blobs(context.blobs, kept); !missing.empty())
+    return lost(Stage::Recompare, std::move(missing));
   out.ending = Ending::Done;
   out.executed.emplace();
   out.executed->expected_outputs = prepared.expected.size();
@@ -158,13 +174,16 @@ Outcome recompare_stage(const domain::Layer& layer, const domain::Prepared& prep
   for (std::size_t i = 0; i < kept.size(); ++i) {
     const auto actual = context.blobs.get(kept[i]);
     if (!actual) {
-      const bool gone = actual.error().code == base::ErrorCode::NotFound || actual.error().code == base::ErrorCode::Corrupt;
-      return gone ? lost(Stage::Recompare, {kept[i]}) : broken(Stage::Recompare, "compare", actual.error());
+      const bool gone = actual.error().code == base::ErrorCode::NotFound ||
+                        actual.error().code == base::ErrorCode::Corrupt;
+      return gone ? lost(Stage::Recompare, {kept[i]})
+                  : broken(Stage::Recompare, "compare", actual.error());
     }
     if (i >= prepared.expected.size()) {
       out.executed->outputs.emplace_back();
     } else {
-      const domain::TensorType& type = i < layer.outputs.size() ? layer.outputs[i] : prepared.expected_types[i];
+      const domain::TensorType& type =
+          i < layer.outputs.size() ? layer.outputs[i] : prepared.expected_types[i];
       if (!compare_output(prepared, i, type, *actual, tolerance, context, out)) return out;
     }
   }
@@ -176,16 +195,19 @@ Outcome time_stage(Toolchain& toolchain, const StageJob& job, int runs, StepCont
   const Stopwatch watch;
   Outcome out;
   out.stage = Stage::Time;
-  if (auto missing = lost_inputs(job, context); !missing.empty()) return lost(Stage::Time, std::move(missing));
+  if (auto missing = lost_inputs(job, context); !missing.empty())
+    return lost(Stage::Time, std::move(missing));
   const auto folder = base::ScratchFolder::make(context.scratch, "time");
   if (!folder) return broken(Stage::Time, "run", folder.error());
   StepContext step = in_folder(context, folder->path());
-  TimeResult timed =
-      toolchain.time(job.chip, job.executor, {.layer = &job.layer, .artifact = job.artifact, .prepared = job.prepared}, runs, step);
+  TimeResult timed = toolchain.time(
+      job.chip, job.executor,
+      {.layer = &job.layer, .artifact = job.artifact, .prepared = job.prepared}, runs, step);
   out.ending = timed.ending;
   out.diagnostic = std::move(timed.diagnostic);
   out.took_us = watch.us();
-  if (timed.ending == Ending::Done) out.timed = domain::Timed{.runs_us = std::move(timed.runs_us), .what = std::move(timed.what)};
+  if (timed.ending == Ending::Done)
+    out.timed = domain::Timed{.runs_us = std::move(timed.runs_us), .what = std::move(timed.what)};
   return out;
 }
 

@@ -1,5 +1,5 @@
-// The stages around an adapter: compile, execute, recompare, time. Each gives a whole Outcome; whether to try again is the coordinator's decision
-// (design.md, section 6). Job thread.
+// The stages around an adapter: compile, execute, recompare, time. Each gives a whole Outcome;
+// whether to try again is the coordinator's decision (design.md, section 6). Job thread.
 #pragma once
 
 #include <span>
@@ -26,14 +26,23 @@ struct StageJob {
 inline constexpr std::uint64_t kKeptBytes = std::uint64_t{64} << 20;
 
 /// Compiles for one executor; answers in the order of `jobs`.
-[[nodiscard]] std::vector<domain::Outcome> compile_stage(Toolchain& toolchain, const domain::ChipSpec& chip, const domain::ExecutorSpec& executor,
-                                                         std::span<const CompileJob> jobs, StepContext& context);
+[[nodiscard]] std::vector<domain::Outcome> compile_stage(Toolchain& toolchain,
+                                                         const domain::ChipSpec& chip,
+                                                         const domain::ExecutorSpec& executor,
+                                                         std::span<const CompileJob> jobs,
+                                                         StepContext& context);
 /// Runs once, compares each output with its reference, counts for `tolerance`, keeps the outputs.
-[[nodiscard]] domain::Outcome execute_stage(Toolchain& toolchain, const StageJob& job, const domain::Tolerance& tolerance, StepContext& context);
+[[nodiscard]] domain::Outcome execute_stage(Toolchain& toolchain, const StageJob& job,
+                                            const domain::Tolerance& tolerance,
+                                            StepContext& context);
 /// Compares kept outputs again, for another tolerance. LostBlob when one was pruned.
-[[nodiscard]] domain::Outcome recompare_stage(const domain::Layer& layer, const domain::Prepared& prepared, const std::vector<base::Digest>& kept,
-                                              const domain::Tolerance& tolerance, StepContext& context);
+[[nodiscard]] domain::Outcome recompare_stage(const domain::Layer& layer,
+                                              const domain::Prepared& prepared,
+                                              const std::vector<base::Digest>& kept,
+                                              const domain::Tolerance& tolerance,
+                                              StepContext& context);
 /// One warm-up, then `runs` timed runs.
-[[nodiscard]] domain::Outcome time_stage(Toolchain& toolchain, const StageJob& job, int runs, StepContext& context);
+[[nodiscard]] domain::Outcome time_stage(Toolchain& toolchain, const StageJob& job, int runs,
+                                         StepContext& context);
 
 }  // namespace layerfarm::worker::toolchain

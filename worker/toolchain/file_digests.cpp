@@ -40,10 +40,12 @@ FileDigests::~FileDigests() {
 }
 
 base::Result<base::Digest> FileDigests::of(const fs::path& file) {
-  struct stat info {};
-  if (::stat(file.c_str(), &info) != 0) return base::fail(base::os_error("cannot read " + file.string(), errno));
+  struct stat info{};
+  if (::stat(file.c_str(), &info) != 0)
+    return base::fail(base::os_error("cannot read " + file.string(), errno));
   const std::string path = fs::absolute(file).string();
-  const std::string key = std::to_string(info.st_size) + " " + std::to_string(info.st_mtim.tv_sec) + "." + std::to_string(info.st_mtim.tv_nsec) + " " + path;
+  const std::string key = std::to_string(info.st_size) + " " + std::to_string(info.st_mtim.tv_sec) +
+                          "." + std::to_string(info.st_mtim.tv_nsec) + " " + path;
   if (const auto found = known_.find(key); found != known_.end()) return found->second;
   auto digest = base::digest_of_file(path);
   if (!digest || path.find('\n') != std::string::npos) return digest;

@@ -1,4 +1,5 @@
-// FileDigests: digests of tools' files, remembered by path, size and time of change, so that a 300 MB library is read once per installation.
+// FileDigests: digests of tools' files, remembered by path, size and time of change, so that a 300
+// MB library is read once per installation.
 #pragma once
 
 #include <filesystem>
@@ -11,8 +12,9 @@
 
 namespace layerfarm::worker::toolchain {
 
-/// Reads its memory when made and writes it back when it learnt something and goes. A memory that cannot be read or written costs time, nothing else;
-/// two processes that write at once leave one of the two. One thread.
+/// Reads its memory when made and writes it back when it learnt something and goes. A memory that
+/// cannot be read or written costs time, nothing else; two processes that write at once leave one
+/// of the two. One thread.
 class FileDigests {
  public:
   /// `memory`: the file that keeps what is known, by default in the cache folder.
@@ -23,7 +25,8 @@ class FileDigests {
 
   /// Digest of the file's content.
   [[nodiscard]] base::Result<base::Digest> of(const std::filesystem::path& file);
-  /// One digest over the contents of several files, in the order given; a file that is missing counts as such.
+  /// One digest over the contents of several files, in the order given; a file that is missing
+  /// counts as such.
   [[nodiscard]] base::Digest of_all(const std::vector<std::filesystem::path>& files);
 
   [[nodiscard]] static std::filesystem::path default_memory();

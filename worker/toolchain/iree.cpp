@@ -1,8 +1,10 @@
-// iree: layers through IREE. The sidecar imports layers as functions of one MLIR module, the native iree-compile makes one artifact of it, iree-run-module
-// runs one function (docs/adding-a-toolchain.md shows this file as the example; figures are in docs/helpers.md).
+// iree: layers through IREE. The sidecar imports layers as functions of one MLIR module, the native
+// iree-compile makes one artifact of it, iree-run-module runs one function
+// (docs/adding-a-toolchain.md shows this file as the example; figures are in docs/helpers.md).
 //
-// A batch that fails is split so that each layer gets the verdict and the text that it would get alone: the layers that the errors blame leave it, the
-// rest is compiled again; where nobody is to blame by place or name (signals, time-outs, messages without a place) it is halved.
+// A batch that fails is split so that each layer gets the verdict and the text that it would get
+// alone: the layers that the errors blame leave it, the rest is compiled again; where nobody is to
+// blame by place or name (signals, time-outs, messages without a place) it is halved.
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -33,18 +35,22 @@ constexpr std::uint32_t kMostBatch = 256;
 /// Constants of one batch together: each run loads the whole artifact.
 constexpr std::uint64_t kBatchBytes = std::uint64_t{2} << 20;
 
-/// The programs: the user's own where the environment names them, else those of the Python packages. What is on the PATH there are wrappers that
-/// add a start of Python and leave their child behind when they are ended.
+/// The programs: the user's own where the environment names them, else those of the Python
+/// packages. What is on the PATH there are wrappers that add a start of Python and leave their
+/// child behind when they are ended.
 fs::path compiler_program() {
   const std::string own = base::environment("IREE_COMPILE");
-  return own.empty() ? python_packages() / "iree" / "compiler" / "_mlir_libs" / "iree-compile" : fs::path(own);
+  return own.empty() ? python_packages() / "iree" / "compiler" / "_mlir_libs" / "iree-compile"
+                     : fs::path(own);
 }
 fs::path run_program() {
   const std::string own = base::environment("IREE_RUN_MODULE");
-  return own.empty() ? python_packages() / "iree" / "_runtime_libs" / "iree-run-module" : fs::path(own);
+  return own.empty() ? python_packages() / "iree" / "_runtime_libs" / "iree-run-module"
+                     : fs::path(own);
 }
 
-std::string option(const domain::Options& options, const std::string& key, const std::string& otherwise) {
+std::string option(const domain::Options& options, const std::string& key,
+                   const std::string& otherwise) {
   const auto found = options.find(key);
   return found == options.end() || found->second.empty() ? otherwise : found->second;
 }
@@ -67,13 +73,16 @@ Target target_of(const domain::ChipSpec& chip, const domain::ExecutorSpec& execu
   return out;
 }
 
-std::vector<std::string> compile_command(const Target& target, const std::vector<int>& cores, const fs::path& module, const fs::path& out) {
-  std::vector<std::string> argv = {compiler_program().string(), "--iree-hal-target-device=local",
-                                   "--iree-hal-local-target-device-backends=" + target.backend,
-                                   // Else float64 is computed as float32, and a float64 result does not fit its buffer.
-                                   "--iree-input-demote-f64-to-f32=false"};
+std::vector<std::string> compile_command(const Target& target, const std::vector<int>& cores,
+                                         const fs::path& module, const fs::path& out) {
+  std::vector<std::string> argv = {
+      compiler_program().string(), "--iree-hal-target-device=local",
+      "--iree-hal-local-target-device-backends=" + target.backend,
+      // Else float64 is computed as float32, and a float64 result does not fit its buffer.
+      "--iree-input-demote-f64-to-f32=false"};
   if (!target.cpu.empty()) argv.push_back("--iree-llvmcpu-target-cpu=" + target.cpu);
-  if (cores.size() == 1) argv.emplace_back("--mlir-disable-threading");  // threads would only take turns
+  if (cores.size() == 1)
+    argv.emplace_back("--mlir-disable-threading");  // threads would only take turns
   argv.insert(argv.end(), target.flags.begin(), target.flags.end());
   argv.insert(argv.end(), {module.string(), "-o", out.string()});
   return argv;
@@ -89,8 +98,14 @@ struct Item {
 /// Compiles the layers of one call of Toolchain::compile.
 class Compilation {
  public:
-  Compilation(Target target, std::string tool, std::span<const CompileJob> jobs, StepContext& context)
-      : target_(std::move(target)), tool_(std::move(tool)), jobs_(jobs), context_(context), outcomes_(jobs.size()), opsets_(jobs.size()) {
+  Compilation(Target target, std::string tool, std::span<const CompileJob> jobs,
+              StepContext& context)
+      : target_(std::move(target)),
+        tool_(std::move(tool)),
+        jobs_(jobs),
+        context_(context),
+        outcomes_(jobs.size()),
+        opsets_(jobs.size()) {
     for (Outcome& outcome : outcomes_) {
       outcome.stage = domain::Stage::Compile;
       outcome.tool = tool_;
@@ -119,7 +134,8 @@ class Compilation {
  private:
   bool place(Item& item) {
     const domain::LayerModule& module = jobs_[item.index].layer->module;
-    const cache::Placed placed = cache::place_module(context_.blobs, module, context_.scratch / item.function, "layer");
+    const cache::Placed placed =
+        cache::place_module(context_.blobs, module, context_.scratch / item.function, "layer");
     item.module = placed.module;
     if (placed.ok()) return true;
     Outcome& outcome = outcomes_[item.index];
@@ -148,8 +164,11 @@ class Compilation {
     compile_group({middle, group.end()}, raised);
   }
 
-  /// Ends that say nothing about any one layer, so that trying again in parts would only repeat them.
-  static bool ends_all(Ending ending) { return ending == Ending::Cancelled || ending == Ending::Infrastructure; }
+  /// Ends that say nothing about any one layer, so that trying again in parts would only repeat
+  /// them.
+  static bool ends_all(Ending ending) {
+    return ending == Ending::Cancelled || ending == Ending::Infrastructure;
+  }
 
   /// Settles every layer of the group.
   void compile_group(std::vector<Item> group, bool raised) {
@@ -158,10 +177,12 @@ class Compilation {
     const auto started = std::chrono::steady_clock::now();
     const process::Bounds bounds = compile_bounds(context_.limits, group.size());
     json request = {{"op", "combine"}, {"out", module.string()}, {"models", json::array()}};
-    for (const Item& item : group) request["models"].push_back({{"path", item.module.string()}, {"function", item.function}});
+    for (const Item& item : group)
+      request["models"].push_back({{"path", item.module.string()}, {"function", item.function}});
     HelperAnswer answer = context_.helpers.sidecar(request.dump(), bounds);
     json imported = json::parse(answer.json, nullptr, /*allow_exceptions=*/false);
-    const bool whole = answer.ending == Ending::Done && imported.contains("layers") && imported["layers"].size() == group.size();
+    const bool whole = answer.ending == Ending::Done && imported.contains("layers") &&
+                       imported["layers"].size() == group.size();
     if (!whole) {
       if (group.size() > 1 && !ends_all(answer.ending)) return halve(group, raised);
       answer.diagnostic.where = "import";
@@ -176,12 +197,16 @@ class Compilation {
       if (!raised) opsets_[group[i].index] = layer.value("opset", 0);
       if (layer.value("ok", false)) {
         BatchLayer one{.function = group[i].function, .lines = {}};
-        for (const json& range : layer.value("lines", json::array())) one.lines.push_back({range.at(0).get<std::uint32_t>(), range.at(1).get<std::uint32_t>()});
+        for (const json& range : layer.value("lines", json::array()))
+          one.lines.push_back({range.at(0).get<std::uint32_t>(), range.at(1).get<std::uint32_t>()});
         layers.push_back(std::move(one));
         good.push_back(group[i]);
       } else {
-        domain::Diagnostic why = diagnostic("import", "refused", normalised(layer.value("text", "")));
-        if (const auto raw = context_.blobs.put("step: import\ntool: " + tool_ + "\n" + layer.value("text", ""))) why.raw = *raw;
+        domain::Diagnostic why =
+            diagnostic("import", "refused", normalised(layer.value("text", "")));
+        if (const auto raw =
+                context_.blobs.put("step: import\ntool: " + tool_ + "\n" + layer.value("text", "")))
+          why.raw = *raw;
         settle(group[i], Ending::Refused, std::move(why));
       }
     }
@@ -189,11 +214,13 @@ class Compilation {
     compile_module(std::move(good), layers, module, started, raised);
   }
 
-  void compile_module(std::vector<Item> group, const std::vector<BatchLayer>& layers, const fs::path& module,
-                      std::chrono::steady_clock::time_point started, bool raised) {
+  void compile_module(std::vector<Item> group, const std::vector<BatchLayer>& layers,
+                      const fs::path& module, std::chrono::steady_clock::time_point started,
+                      bool raised) {
     const fs::path artifact = context_.scratch / "module.vmfb";
     ToolCall call{.command = {}, .where = "compile", .tool = tool_};
-    call.command.argv = compile_command(target_, context_.cores, module.filename(), artifact.filename());
+    call.command.argv =
+        compile_command(target_, context_.cores, module.filename(), artifact.filename());
     call.command.environment = {{"TMPDIR", context_.scratch.string()}};
     call.command.folder = context_.scratch;
     call.command.cores = context_.cores;
@@ -207,7 +234,8 @@ class Compilation {
     }
     if (!alone && !ends_all(end.ending)) return halve(group, raised);
     if (alone && end.ending == Ending::Refused) {
-      const std::string text = refusal_text(split_messages(end.result.errors.text), group.front().function);
+      const std::string text =
+          refusal_text(split_messages(end.result.errors.text), group.front().function);
       if (!text.empty()) end.diagnostic.text = normalised(text);
     } else if (alone && end.ending == Ending::Crashed) {
       end.diagnostic.text = normalised(crash_text(end.result.errors.text));
@@ -215,8 +243,10 @@ class Compilation {
     for (const Item& item : group) settle(item, end.ending, end.diagnostic);
   }
 
-  /// The blamed layers leave the batch: with what was said about them, or, where that may be only a part of it, for a compilation of their own.
-  void split(const std::vector<Item>& group, const Blame& found, const domain::Diagnostic& why, bool raised) {
+  /// The blamed layers leave the batch: with what was said about them, or, where that may be only a
+  /// part of it, for a compilation of their own.
+  void split(const std::vector<Item>& group, const Blame& found, const domain::Diagnostic& why,
+             bool raised) {
     std::vector<Item> rest;
     for (std::size_t i = 0; i < group.size(); ++i) {
       if (!found.text[i]) {
@@ -232,9 +262,12 @@ class Compilation {
     compile_group(std::move(rest), raised);
   }
 
-  void keep(const std::vector<Item>& group, const fs::path& artifact, std::chrono::steady_clock::time_point started, bool raised) {
+  void keep(const std::vector<Item>& group, const fs::path& artifact,
+            std::chrono::steady_clock::time_point started, bool raised) {
     const auto blob = context_.blobs.put_file(artifact);
-    const auto us = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - started).count();
+    const auto us = std::chrono::duration_cast<std::chrono::microseconds>(
+                        std::chrono::steady_clock::now() - started)
+                        .count();
     for (const Item& item : group) {
       if (!blob) {
         settle(item, Ending::Infrastructure, infrastructure("compile", blob.error()));
@@ -243,37 +276,52 @@ class Compilation {
       Outcome& outcome = outcomes_[item.index];
       outcome.ending = Ending::Done;
       outcome.diagnostic = {};
-      outcome.artifact = domain::Artifact{.blob = *blob,
-                                          .data = {},
-                                          .function = item.function,
-                                          .compile_us = us / static_cast<std::int64_t>(group.size()),
-                                          .batch = static_cast<std::uint32_t>(group.size()),
-                                          .note = raised ? "raised to opset " + std::to_string(kRaisedOpset) : ""};
+      outcome.artifact =
+          domain::Artifact{.blob = *blob,
+                           .data = {},
+                           .function = item.function,
+                           .compile_us = us / static_cast<std::int64_t>(group.size()),
+                           .batch = static_cast<std::uint32_t>(group.size()),
+                           .note = raised ? "raised to opset " + std::to_string(kRaisedOpset) : ""};
     }
   }
 
-  /// Refused layers of an old opset are written in a newer form and tried once more. What does not compile then either keeps what was said first.
+  /// Refused layers of an old opset are written in a newer form and tried once more. What does not
+  /// compile then either keeps what was said first.
   void raise_refused(std::uint32_t batch) {
     std::vector<Item> group;
     for (std::size_t i = 0; i < jobs_.size(); ++i) {
-      if (outcomes_[i].ending != Ending::Refused || opsets_[i] == 0 || opsets_[i] >= kRaisedOpset) continue;
-      Item item{.index = i, .module = context_.scratch / ("layer_" + std::to_string(i)) / "raised.onnx", .function = "layer_" + std::to_string(i)};
+      if (outcomes_[i].ending != Ending::Refused || opsets_[i] == 0 || opsets_[i] >= kRaisedOpset)
+        continue;
+      Item item{.index = i,
+                .module = context_.scratch / ("layer_" + std::to_string(i)) / "raised.onnx",
+                .function = "layer_" + std::to_string(i)};
       if (raise(item)) group.push_back(std::move(item));
     }
     const std::vector<Outcome> before = outcomes_;
     for (std::size_t from = 0; from < group.size(); from += batch) {
       const auto to = std::min<std::size_t>(from + batch, group.size());
-      compile_group({group.begin() + static_cast<std::ptrdiff_t>(from), group.begin() + static_cast<std::ptrdiff_t>(to)}, /*raised=*/true);
+      compile_group({group.begin() + static_cast<std::ptrdiff_t>(from),
+                     group.begin() + static_cast<std::ptrdiff_t>(to)},
+                    /*raised=*/true);
     }
     for (const Item& item : group) {
-      if (outcomes_[item.index].ending == Ending::Refused) outcomes_[item.index] = before[item.index];
+      if (outcomes_[item.index].ending == Ending::Refused)
+        outcomes_[item.index] = before[item.index];
     }
   }
 
   bool raise(const Item& item) {
-    const fs::path original = item.module.parent_path() / ("layer." + jobs_[item.index].layer->module.format);
+    const fs::path original =
+        item.module.parent_path() / ("layer." + jobs_[item.index].layer->module.format);
     process::Command command;
-    command.argv = {own_program("layerfarm-onnx").string(), "raise", "--model", original.string(), "--opset", std::to_string(kRaisedOpset), "--out",
+    command.argv = {own_program("layerfarm-onnx").string(),
+                    "raise",
+                    "--model",
+                    original.string(),
+                    "--opset",
+                    std::to_string(kRaisedOpset),
+                    "--out",
                     item.module.string()};
     command.folder = context_.scratch;
     command.cores = context_.cores;
@@ -293,34 +341,41 @@ class IreeToolchain final : public Toolchain {
  public:
   [[nodiscard]] std::string_view name() const override { return "iree"; }
 
-  [[nodiscard]] Needs needs(const domain::ChipSpec& chip) const override { return {.prepare = true, .compile = true, .batch = batch_of(chip), .tiny = false}; }
+  [[nodiscard]] Needs needs(const domain::ChipSpec& chip) const override {
+    return {.prepare = true, .compile = true, .batch = batch_of(chip), .tiny = false};
+  }
 
   [[nodiscard]] Probe probe(const domain::ChipSpec& chip) const override {
     Probe out;
     std::error_code error;
-    for (const fs::path& file : {compiler_program(), run_program(), python_program(), sidecar_script()}) {
+    for (const fs::path& file :
+         {compiler_program(), run_program(), python_program(), sidecar_script()}) {
       if (fs::exists(file, error)) continue;
       out.missing = file.filename().string() + " of IREE";
-      out.how_to_get = "run scripts/setup, or set IREE_COMPILE and IREE_RUN_MODULE to programs of your own";
+      out.how_to_get =
+          "run scripts/setup, or set IREE_COMPILE and IREE_RUN_MODULE to programs of your own";
       return out;
     }
     out.found = true;
     out.identity.version = version();
     FileDigests digests;
     out.identity.files = digests.of_all(tool_files());
-    const bool host_code = std::any_of(chip.executors.begin(), chip.executors.end(), [&chip](const domain::ExecutorSpec& executor) {
-      return target_of(chip, executor).cpu == "host";
-    });
+    const bool host_code = std::any_of(chip.executors.begin(), chip.executors.end(),
+                                       [&chip](const domain::ExecutorSpec& executor) {
+                                         return target_of(chip, executor).cpu == "host";
+                                       });
     if (host_code) out.identity.cpu = cpu_identity();
     return out;
   }
 
-  std::vector<Outcome> compile(const domain::ChipSpec& chip, const domain::ExecutorSpec& executor, std::span<const CompileJob> jobs,
-                               StepContext& context) override {
-    return Compilation(target_of(chip, executor), "iree " + version(), jobs, context).go(batch_of(chip));
+  std::vector<Outcome> compile(const domain::ChipSpec& chip, const domain::ExecutorSpec& executor,
+                               std::span<const CompileJob> jobs, StepContext& context) override {
+    return Compilation(target_of(chip, executor), "iree " + version(), jobs, context)
+        .go(batch_of(chip));
   }
 
-  RunResult run(const domain::ChipSpec& chip, const domain::ExecutorSpec& executor, const RunJob& job, StepContext& context) override {
+  RunResult run(const domain::ChipSpec& chip, const domain::ExecutorSpec& executor,
+                const RunJob& job, StepContext& context) override {
     RunResult out;
     ToolEnd end = run_once(chip, executor, job, context);
     out.ending = end.ending;
@@ -335,8 +390,10 @@ class IreeToolchain final : public Toolchain {
       const std::uintmax_t bytes = fs::file_size(file, error);
       if (error || bytes != type.bytes()) {
         out.ending = Ending::Refused;
-        out.diagnostic = diagnostic("run", "refused", "output " + std::to_string(i) + " has " + (error ? "no" : std::to_string(bytes)) +
-                                                          " bytes, its type " + type.mlir() + " takes " + std::to_string(type.bytes()));
+        out.diagnostic = diagnostic(
+            "run", "refused",
+            "output " + std::to_string(i) + " has " + (error ? "no" : std::to_string(bytes)) +
+                " bytes, its type " + type.mlir() + " takes " + std::to_string(type.bytes()));
         return out;
       }
       out.types.push_back(type);
@@ -345,7 +402,8 @@ class IreeToolchain final : public Toolchain {
     return out;
   }
 
-  TimeResult time(const domain::ChipSpec& chip, const domain::ExecutorSpec& executor, const RunJob& job, int runs, StepContext& context) override {
+  TimeResult time(const domain::ChipSpec& chip, const domain::ExecutorSpec& executor,
+                  const RunJob& job, int runs, StepContext& context) override {
     TimeResult out;
     out.what = "iree-run-module process";
     for (int i = 0; i <= runs; ++i) {
@@ -359,7 +417,9 @@ class IreeToolchain final : public Toolchain {
   }
 
  private:
-  static std::string output_name(std::size_t index) { return "output_" + std::to_string(index) + ".bin"; }
+  static std::string output_name(std::size_t index) {
+    return "output_" + std::to_string(index) + ".bin";
+  }
 
   static std::string version() {
     if (!base::environment("IREE_COMPILE").empty()) return "of $IREE_COMPILE";
@@ -368,7 +428,9 @@ class IreeToolchain final : public Toolchain {
 
   /// The packages' records list every file of theirs with a digest.
   static std::vector<fs::path> tool_files() {
-    std::vector<fs::path> out = {package_record("iree_base_compiler"), package_record("iree_base_runtime"), package_record("onnx"), sidecar_script()};
+    std::vector<fs::path> out = {package_record("iree_base_compiler"),
+                                 package_record("iree_base_runtime"), package_record("onnx"),
+                                 sidecar_script()};
     if (!base::environment("IREE_COMPILE").empty()) out.push_back(compiler_program());
     if (!base::environment("IREE_RUN_MODULE").empty()) out.push_back(run_program());
     return out;
@@ -376,19 +438,25 @@ class IreeToolchain final : public Toolchain {
 
   static std::uint32_t batch_of(const domain::ChipSpec& chip) {
     const std::string text = option(chip.options, "batch", "");
-    if (text.empty() || text.size() > 6 || text.find_first_not_of("0123456789") != std::string::npos) return kBatch;
+    if (text.empty() || text.size() > 6 ||
+        text.find_first_not_of("0123456789") != std::string::npos)
+      return kBatch;
     return std::clamp(static_cast<std::uint32_t>(std::stoul(text)), std::uint32_t{1}, kMostBatch);
   }
 
-  static ToolEnd run_once(const domain::ChipSpec& chip, const domain::ExecutorSpec& executor, const RunJob& job, StepContext& context) {
+  static ToolEnd run_once(const domain::ChipSpec& chip, const domain::ExecutorSpec& executor,
+                          const RunJob& job, StepContext& context) {
     ToolCall call{.command = {}, .where = "run", .tool = "iree " + version()};
     std::vector<std::string>& argv = call.command.argv;
-    argv = {run_program().string(), "--device=local-sync", "--module=" + context.blobs.path(job.artifact->blob).string(),
+    argv = {run_program().string(), "--device=local-sync",
+            "--module=" + context.blobs.path(job.artifact->blob).string(),
             "--function=" + job.artifact->function};
     for (std::size_t i = 0; i < job.layer->inputs.size(); ++i) {
-      argv.push_back("--input=" + job.layer->inputs[i].type.mlir() + "=@" + context.blobs.path(job.prepared->inputs[i]).string());
+      argv.push_back("--input=" + job.layer->inputs[i].type.mlir() + "=@" +
+                     context.blobs.path(job.prepared->inputs[i]).string());
     }
-    for (std::size_t i = 0; i < job.layer->outputs.size(); ++i) argv.push_back("--output=@" + output_name(i));
+    for (std::size_t i = 0; i < job.layer->outputs.size(); ++i)
+      argv.push_back("--output=@" + output_name(i));
     const Target target = target_of(chip, executor);
     argv.insert(argv.end(), target.run_flags.begin(), target.run_flags.end());
     call.command.folder = context.scratch;

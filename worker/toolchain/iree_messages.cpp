@@ -17,7 +17,9 @@ bool parse_head(const std::string& line, CompilerMessage& out) {
     if (at == std::string::npos) continue;
     // The place ends with digits; file names have no blanks (they are ours).
     const std::string place = line.substr(0, at);
-    if (place.empty() || place.find(' ') != std::string::npos || std::isdigit(static_cast<unsigned char>(place.back())) == 0) continue;
+    if (place.empty() || place.find(' ') != std::string::npos ||
+        std::isdigit(static_cast<unsigned char>(place.back())) == 0)
+      continue;
     std::vector<std::string> parts(1);
     for (const char c : place) {
       if (c == ':') {
@@ -27,7 +29,10 @@ bool parse_head(const std::string& line, CompilerMessage& out) {
       }
     }
     const auto number = [](const std::string& text) {
-      return !text.empty() && text.size() < 10 && text.find_first_not_of("0123456789") == std::string::npos ? static_cast<std::uint32_t>(std::stoul(text)) : 0;
+      return !text.empty() && text.size() < 10 &&
+                     text.find_first_not_of("0123456789") == std::string::npos
+                 ? static_cast<std::uint32_t>(std::stoul(text))
+                 : 0;
     };
     out.line = parts.size() >= 3 ? number(parts[parts.size() - 2]) : 0;
     out.error = kind == "error";
@@ -53,7 +58,8 @@ bool mentions(const std::string& text, const std::string& function) {
 std::string without_name(std::string text, const std::string& function) {
   for (auto at = text.find(function); at != std::string::npos; at = text.find(function, at + 5)) {
     const auto end = at + function.size();
-    if (end == text.size() || !name_character(text[end])) text.replace(at, function.size(), "layer");
+    if (end == text.size() || !name_character(text[end]))
+      text.replace(at, function.size(), "layer");
   }
   return text;
 }
@@ -93,14 +99,19 @@ Blame blame(const std::vector<CompilerMessage>& messages, const std::vector<Batc
     if (!message.error) continue;
     std::vector<std::size_t> about;
     for (std::size_t i = 0; i < layers.size(); ++i) {
-      const auto holds = [&message](const LineRange& range) { return message.line >= range.first && message.line <= range.last; };
-      if (message.line > 0 && std::any_of(layers[i].lines.begin(), layers[i].lines.end(), holds)) about.push_back(i);
+      const auto holds = [&message](const LineRange& range) {
+        return message.line >= range.first && message.line <= range.last;
+      };
+      if (message.line > 0 && std::any_of(layers[i].lines.begin(), layers[i].lines.end(), holds))
+        about.push_back(i);
     }
     if (about.size() != 1) {
-      // The place does not tell; the message or its notes may name something made from the function.
+      // The place does not tell; the message or its notes may name something made from the
+      // function.
       out.complete = false;
       std::string whole = message.whole;
-      for (std::size_t n = m + 1; n < messages.size() && !messages[n].error; ++n) whole += "\n" + messages[n].whole;
+      for (std::size_t n = m + 1; n < messages.size() && !messages[n].error; ++n)
+        whole += "\n" + messages[n].whole;
       about.clear();
       for (std::size_t i = 0; i < layers.size(); ++i) {
         if (mentions(whole, layers[i].function)) about.push_back(i);
@@ -115,7 +126,8 @@ Blame blame(const std::vector<CompilerMessage>& messages, const std::vector<Batc
   return out;
 }
 
-std::string refusal_text(const std::vector<CompilerMessage>& messages, const std::string& function) {
+std::string refusal_text(const std::vector<CompilerMessage>& messages,
+                         const std::string& function) {
   std::string out;
   std::set<std::string> said;
   for (const CompilerMessage& message : messages) {
@@ -129,7 +141,8 @@ std::string crash_text(const std::string& printed) {
   std::string out;
   std::istringstream lines(printed);
   for (std::string line; std::getline(lines, line);) {
-    const bool trace = line.rfind(" #", 0) == 0 || line.rfind("PLEASE submit", 0) == 0 || line.rfind("Please report issues", 0) == 0 ||
+    const bool trace = line.rfind(" #", 0) == 0 || line.rfind("PLEASE submit", 0) == 0 ||
+                       line.rfind("Please report issues", 0) == 0 ||
                        line.rfind("Stack dump", 0) == 0;
     if (trace) break;
     add_line(out, line);

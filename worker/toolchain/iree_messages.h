@@ -1,4 +1,5 @@
-// What iree-compile prints, split into messages and laid at the door of the layers of a batch. Pure.
+// What iree-compile prints, split into messages and laid at the door of the layers of a batch.
+// Pure.
 #pragma once
 
 #include <cstdint>
@@ -30,15 +31,19 @@ struct BatchLayer {
 
 /// Whom the errors of a refused batch are about.
 struct Blame {
-  std::vector<std::optional<std::string>> text;  ///< per layer: what was said about it, when something was
-  /// Every error belongs to one layer by its place: the texts are what each layer alone would have got. Else they may be cut short.
+  std::vector<std::optional<std::string>>
+      text;  ///< per layer: what was said about it, when something was
+  /// Every error belongs to one layer by its place: the texts are what each layer alone would have
+  /// got. Else they may be cut short.
   bool complete = true;
   [[nodiscard]] bool any() const;
 };
-[[nodiscard]] Blame blame(const std::vector<CompilerMessage>& messages, const std::vector<BatchLayer>& layers);
+[[nodiscard]] Blame blame(const std::vector<CompilerMessage>& messages,
+                          const std::vector<BatchLayer>& layers);
 
 /// The text for people of a refusal that one layer caused alone: all errors, each once.
-[[nodiscard]] std::string refusal_text(const std::vector<CompilerMessage>& messages, const std::string& function);
+[[nodiscard]] std::string refusal_text(const std::vector<CompilerMessage>& messages,
+                                       const std::string& function);
 /// What a crashed compiler said before its stack trace.
 [[nodiscard]] std::string crash_text(const std::string& printed);
 

@@ -1,5 +1,7 @@
-// process: runs the command of the chip file once per case, with the pipes, session, limits and scratch folder of any other tool step. Exit code 0 is
-// success; nothing is compared. For benchmarks, and for a quick check of a program of one's own over all layers (option `layer_argument`).
+// process: runs the command of the chip file once per case, with the pipes, session, limits and
+// scratch folder of any other tool step. Exit code 0 is success; nothing is compared. For
+// benchmarks, and for a quick check of a program of one's own over all layers (option
+// `layer_argument`).
 #include <filesystem>
 
 #include "shared/base/places.h"
@@ -14,7 +16,8 @@ namespace fs = std::filesystem;
 /// The program that a name or path stands for; empty when there is none.
 fs::path find_program(const std::string& name) {
   std::error_code error;
-  if (name.find('/') != std::string::npos) return fs::is_regular_file(name, error) ? fs::path(name) : fs::path();
+  if (name.find('/') != std::string::npos)
+    return fs::is_regular_file(name, error) ? fs::path(name) : fs::path();
   std::string path = base::environment("PATH");
   for (std::size_t from = 0; from <= path.size();) {
     const auto to = std::min(path.find(':', from), path.size());
@@ -28,14 +31,17 @@ fs::path find_program(const std::string& name) {
 class ProcessToolchain final : public Toolchain {
  public:
   [[nodiscard]] std::string_view name() const override { return "process"; }
-  [[nodiscard]] Needs needs(const domain::ChipSpec& /*chip*/) const override { return {.prepare = false, .compile = false, .batch = 1, .tiny = false}; }
+  [[nodiscard]] Needs needs(const domain::ChipSpec& /*chip*/) const override {
+    return {.prepare = false, .compile = false, .batch = 1, .tiny = false};
+  }
 
   [[nodiscard]] Probe probe(const domain::ChipSpec& chip) const override {
     Probe out;
     const auto command = domain::option_list(chip.options, "command");
     if (command.empty()) {
       out.missing = "option 'command' of chip " + chip.name;
-      out.how_to_get = "add \"options\": {\"command\": [\"program\", \"argument\"]} to the chip file";
+      out.how_to_get =
+          "add \"options\": {\"command\": [\"program\", \"argument\"]} to the chip file";
       return out;
     }
     const fs::path program = find_program(command.front());
@@ -49,8 +55,10 @@ class ProcessToolchain final : public Toolchain {
     return out;
   }
 
-  std::vector<domain::Outcome> compile(const domain::ChipSpec& /*chip*/, const domain::ExecutorSpec& /*executor*/,
-                                       std::span<const CompileJob> jobs, StepContext& /*context*/) override {
+  std::vector<domain::Outcome> compile(const domain::ChipSpec& /*chip*/,
+                                       const domain::ExecutorSpec& /*executor*/,
+                                       std::span<const CompileJob> jobs,
+                                       StepContext& /*context*/) override {
     domain::Outcome done;
     done.stage = domain::Stage::Compile;
     done.ending = domain::Ending::Done;
@@ -58,22 +66,27 @@ class ProcessToolchain final : public Toolchain {
     return {jobs.size(), done};
   }
 
-  RunResult run(const domain::ChipSpec& chip, const domain::ExecutorSpec& executor, const RunJob& job, StepContext& context) override {
+  RunResult run(const domain::ChipSpec& chip, const domain::ExecutorSpec& executor,
+                const RunJob& job, StepContext& context) override {
     RunResult out;
     const domain::Options options = domain::merged_options(chip, executor);
     ToolCall call{.command = {}, .where = "run", .tool = "process"};
     call.command.argv = domain::option_list(options, "command");
     if (call.command.argv.empty()) {
-      out.diagnostic = diagnostic("run", "not started", "chip " + chip.name + " has no option 'command'");
+      out.diagnostic =
+          diagnostic("run", "not started", "chip " + chip.name + " has no option 'command'");
       return out;
     }
     call.command.folder = context.scratch;
     call.command.cores = context.cores;
     call.command.bounds = run_bounds(context.limits);
-    if (const auto wanted = options.find("layer_argument"); wanted != options.end() && wanted->second == "1" && job.layer != nullptr) {
-      const cache::Placed placed = cache::place_module(context.blobs, job.layer->module, context.scratch, "layer");
+    if (const auto wanted = options.find("layer_argument");
+        wanted != options.end() && wanted->second == "1" && job.layer != nullptr) {
+      const cache::Placed placed =
+          cache::place_module(context.blobs, job.layer->module, context.scratch, "layer");
       if (!placed.ok()) {
-        out.ending = placed.lost.empty() ? domain::Ending::Infrastructure : domain::Ending::LostBlob;
+        out.ending =
+            placed.lost.empty() ? domain::Ending::Infrastructure : domain::Ending::LostBlob;
         out.lost = placed.lost;
         out.diagnostic = diagnostic("run", "infrastructure", placed.problem);
         return out;
@@ -87,7 +100,8 @@ class ProcessToolchain final : public Toolchain {
     return out;
   }
 
-  TimeResult time(const domain::ChipSpec& chip, const domain::ExecutorSpec& executor, const RunJob& job, int runs, StepContext& context) override {
+  TimeResult time(const domain::ChipSpec& chip, const domain::ExecutorSpec& executor,
+                  const RunJob& job, int runs, StepContext& context) override {
     TimeResult out;
     out.what = "process";
     for (int i = 0; i <= runs; ++i) {

@@ -9,7 +9,8 @@ namespace layerfarm::worker::toolchain {
 namespace fs = std::filesystem;
 namespace {
 
-/// The folder that holds bin and share. A test program of a build lies one folder deeper, in tests/bin.
+/// The folder that holds bin and share. A test program of a build lies one folder deeper, in
+/// tests/bin.
 fs::path prefix() {
   const fs::path folder = base::program_folder().parent_path();
   return folder.filename() == "tests" ? folder.parent_path() : folder;
@@ -20,7 +21,8 @@ fs::path record_folder(const std::string& name) {
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(python_packages(), error)) {
     const std::string folder = entry.path().filename().string();
-    if (folder.rfind(name + "-", 0) == 0 && entry.path().extension() == ".dist-info") return entry.path();
+    if (folder.rfind(name + "-", 0) == 0 && entry.path().extension() == ".dist-info")
+      return entry.path();
   }
   return {};
 }

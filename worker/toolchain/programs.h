@@ -1,5 +1,5 @@
-// Where the programs and files are that toolchains start: beside the worker, or in the dependency cache. No activation, no PATH, no path of the
-// building machine (docs/setup.md). Any thread.
+// Where the programs and files are that toolchains start: beside the worker, or in the dependency
+// cache. No activation, no PATH, no path of the building machine (docs/setup.md). Any thread.
 #pragma once
 
 #include <filesystem>
@@ -19,9 +19,11 @@ namespace layerfarm::worker::toolchain {
 /// The folder of the ONNX Runtime library: `$ONNXRUNTIME_ROOT`, else that of the dependency cache.
 [[nodiscard]] std::filesystem::path onnxruntime_folder();
 
-/// Version of an installed package, from the name of its record folder; empty when it is not there. `name` as in that folder ("iree_base_compiler").
+/// Version of an installed package, from the name of its record folder; empty when it is not there.
+/// `name` as in that folder ("iree_base_compiler").
 [[nodiscard]] std::string package_version(const std::string& name);
-/// That package's RECORD: a list of all its files with their digests, so its digest names the whole package.
+/// That package's RECORD: a list of all its files with their digests, so its digest names the whole
+/// package.
 [[nodiscard]] std::filesystem::path package_record(const std::string& name);
 
 }  // namespace layerfarm::worker::toolchain

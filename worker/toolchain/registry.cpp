@@ -1,11 +1,12 @@
-// The toolchains of this program. A new adapter is its file and one line here (docs/adding-a-toolchain.md).
+// The toolchains of this program. A new adapter is its file and one line here
+// (docs/adding-a-toolchain.md).
 #include "worker/toolchain/toolchain.h"
 
 // name in chip files, function that makes one (defined in the adapter's own file)
-#define LAYERFARM_TOOLCHAINS(ADAPTER)   \
-  ADAPTER("iree", make_iree_toolchain)  \
-  ADAPTER("null", make_null_toolchain)  \
-  ADAPTER("ort", make_ort_toolchain)    \
+#define LAYERFARM_TOOLCHAINS(ADAPTER)      \
+  ADAPTER("iree", make_iree_toolchain)     \
+  ADAPTER("null", make_null_toolchain)     \
+  ADAPTER("ort", make_ort_toolchain)       \
   ADAPTER("ort-ep", make_ort_ep_toolchain) \
   ADAPTER("process", make_process_toolchain)
 

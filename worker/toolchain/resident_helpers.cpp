@@ -17,7 +17,9 @@ using nlohmann::json;
 
 /// A request in a raw report: whole where it is short, for some list hundreds of layers.
 std::string shortened(const std::string& request) {
-  return request.size() <= 4096 ? request : request.substr(0, 4096) + "... (" + std::to_string(request.size()) + " bytes)";
+  return request.size() <= 4096
+             ? request
+             : request.substr(0, 4096) + "... (" + std::to_string(request.size()) + " bytes)";
 }
 
 }  // namespace
@@ -33,7 +35,8 @@ HelperKind ResidentHelpers::ort_kind() {
   HelperKind kind;
   kind.name = "layerfarm-ort";
   kind.argv = {own_program("layerfarm-ort").string()};
-  kind.needed = {own_program("layerfarm-ort"), onnxruntime_folder() / "lib" / "libonnxruntime.so.1"};
+  kind.needed = {own_program("layerfarm-ort"),
+                 onnxruntime_folder() / "lib" / "libonnxruntime.so.1"};
   kind.how_to_get = "run scripts/setup, or set ONNXRUNTIME_ROOT to an unpacked release";
   return kind;
 }
@@ -49,12 +52,15 @@ HelperKind ResidentHelpers::sidecar_kind() {
   return kind;
 }
 
-ResidentHelpers::ResidentHelpers(process::ProcessRunner& runner, const base::BlobFolder& blobs, const process::CancelToken& cancel,
-                                 std::vector<int> cores, fs::path folder)
-    : ResidentHelpers(runner, blobs, cancel, std::move(cores), std::move(folder), ort_kind(), sidecar_kind()) {}
+ResidentHelpers::ResidentHelpers(process::ProcessRunner& runner, const base::BlobFolder& blobs,
+                                 const process::CancelToken& cancel, std::vector<int> cores,
+                                 fs::path folder)
+    : ResidentHelpers(runner, blobs, cancel, std::move(cores), std::move(folder), ort_kind(),
+                      sidecar_kind()) {}
 
-ResidentHelpers::ResidentHelpers(process::ProcessRunner& runner, const base::BlobFolder& blobs, const process::CancelToken& cancel,
-                                 std::vector<int> cores, fs::path folder, HelperKind ort, HelperKind sidecar)
+ResidentHelpers::ResidentHelpers(process::ProcessRunner& runner, const base::BlobFolder& blobs,
+                                 const process::CancelToken& cancel, std::vector<int> cores,
+                                 fs::path folder, HelperKind ort, HelperKind sidecar)
     : runner_(runner),
       blobs_(blobs),
       cancel_(cancel),
@@ -68,13 +74,18 @@ ResidentHelpers::ResidentHelpers(process::ProcessRunner& runner, const base::Blo
 
 ResidentHelpers::~ResidentHelpers() = default;
 
-HelperAnswer ResidentHelpers::ort(const std::string& request, const process::Bounds& bounds) { return ask(*ort_, request, bounds); }
-HelperAnswer ResidentHelpers::sidecar(const std::string& request, const process::Bounds& bounds) { return ask(*sidecar_, request, bounds); }
+HelperAnswer ResidentHelpers::ort(const std::string& request, const process::Bounds& bounds) {
+  return ask(*ort_, request, bounds);
+}
+HelperAnswer ResidentHelpers::sidecar(const std::string& request, const process::Bounds& bounds) {
+  return ask(*sidecar_, request, bounds);
+}
 
 HelperAnswer ResidentHelpers::make_ready(Child& child, const process::Bounds& bounds) {
   HelperAnswer out;
   const HelperKind& kind = child.kind;
-  if (child.resident && (!child.resident->alive() || child.jobs >= kind.most_jobs || child.resident->memory_bytes() > kind.most_memory_bytes ||
+  if (child.resident && (!child.resident->alive() || child.jobs >= kind.most_jobs ||
+                         child.resident->memory_bytes() > kind.most_memory_bytes ||
                          child.command.bounds.memory_bytes != bounds.memory_bytes)) {
     child.resident.reset();
   }
@@ -85,11 +96,14 @@ HelperAnswer ResidentHelpers::make_ready(Child& child, const process::Bounds& bo
   std::error_code error;
   for (const fs::path& file : kind.needed) {
     if (fs::exists(file, error)) continue;
-    out.diagnostic = diagnostic(kind.name, "not started", kind.name + " cannot start: " + file.filename().string() + " is missing; " + kind.how_to_get);
+    out.diagnostic = diagnostic(kind.name, "not started",
+                                kind.name + " cannot start: " + file.filename().string() +
+                                    " is missing; " + kind.how_to_get);
     return out;
   }
   fs::create_directories(folder_, error);
-  child.command = {.argv = kind.argv, .environment = {}, .folder = folder_, .cores = cores_, .bounds = bounds};
+  child.command = {
+      .argv = kind.argv, .environment = {}, .folder = folder_, .cores = cores_, .bounds = bounds};
   auto started = runner_.start(child.command);
   if (!started) {
     out.diagnostic = diagnostic(kind.name, "not started", started.error().text());
@@ -101,7 +115,8 @@ HelperAnswer ResidentHelpers::make_ready(Child& child, const process::Bounds& bo
   return out;
 }
 
-HelperAnswer ResidentHelpers::ask(Child& child, const std::string& request, const process::Bounds& bounds) {
+HelperAnswer ResidentHelpers::ask(Child& child, const std::string& request,
+                                  const process::Bounds& bounds) {
   HelperAnswer out = make_ready(child, bounds);
   if (out.ending != Ending::Done) return out;
   ++child.jobs;
@@ -113,12 +128,16 @@ HelperAnswer ResidentHelpers::ask(Child& child, const std::string& request, cons
   };
   if (!reply.answered) {
     child.resident.reset();
-    // A helper that ends by itself in the middle of a request, with whatever exit code, did not refuse: it died.
+    // A helper that ends by itself in the middle of a request, with whatever exit code, did not
+    // refuse: it died.
     out.ending = reply.end.ended == process::Ended::Exited ? Ending::Crashed : ending_of(reply.end);
     if (out.ending == Ending::Cancelled) return out;
     out.diagnostic.where = child.kind.name;
-    out.diagnostic.cause = reply.end.ended == process::Ended::Exited ? "crashed: exit code " + std::to_string(reply.end.exit_code) : cause_of(reply.end, bounds);
-    out.diagnostic.text = normalised(reply.end.errors.text.empty() ? reply.end.output.text : reply.end.errors.text);
+    out.diagnostic.cause = reply.end.ended == process::Ended::Exited
+                               ? "crashed: exit code " + std::to_string(reply.end.exit_code)
+                               : cause_of(reply.end, bounds);
+    out.diagnostic.text =
+        normalised(reply.end.errors.text.empty() ? reply.end.output.text : reply.end.errors.text);
     out.diagnostic.raw = raw(raw_report(call, reply.end));
     return out;
   }

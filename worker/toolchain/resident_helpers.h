@@ -1,5 +1,6 @@
-// ResidentHelpers: the worker's two resident children, layerfarm-ort and the Python sidecar. Started on first use; renewed after so many jobs, when
-// grown, when a job may take more memory than the child was started with, or when dead. Job thread only (docs/helpers.md).
+// ResidentHelpers: the worker's two resident children, layerfarm-ort and the Python sidecar.
+// Started on first use; renewed after so many jobs, when grown, when a job may take more memory
+// than the child was started with, or when dead. Job thread only (docs/helpers.md).
 #pragma once
 
 #include <cstdint>
@@ -16,21 +17,24 @@ namespace layerfarm::worker::toolchain {
 
 /// How one kind of helper is started and how long it may live.
 struct HelperKind {
-  std::string name;                 ///< "layerfarm-ort", "sidecar"; for people
+  std::string name;  ///< "layerfarm-ort", "sidecar"; for people
   std::vector<std::string> argv;
   std::vector<std::filesystem::path> needed;  ///< files without which it cannot start
-  std::string how_to_get;           ///< when one of them is missing
-  int most_jobs = 200;              ///< renewed after so many
-  std::int64_t most_memory_bytes = std::int64_t{1} << 30;  ///< renewed when it holds more than this between jobs
+  std::string how_to_get;                     ///< when one of them is missing
+  int most_jobs = 200;                        ///< renewed after so many
+  std::int64_t most_memory_bytes = std::int64_t{1}
+                                   << 30;  ///< renewed when it holds more than this between jobs
 };
 
 class ResidentHelpers final : public Helpers {
  public:
   /// `folder`: where the helpers run. All references outlive this object.
-  ResidentHelpers(process::ProcessRunner& runner, const base::BlobFolder& blobs, const process::CancelToken& cancel, std::vector<int> cores,
+  ResidentHelpers(process::ProcessRunner& runner, const base::BlobFolder& blobs,
+                  const process::CancelToken& cancel, std::vector<int> cores,
                   std::filesystem::path folder);
   /// With other programs: for tests.
-  ResidentHelpers(process::ProcessRunner& runner, const base::BlobFolder& blobs, const process::CancelToken& cancel, std::vector<int> cores,
+  ResidentHelpers(process::ProcessRunner& runner, const base::BlobFolder& blobs,
+                  const process::CancelToken& cancel, std::vector<int> cores,
                   std::filesystem::path folder, HelperKind ort, HelperKind sidecar);
   ~ResidentHelpers() override;
 

@@ -20,7 +20,8 @@ constexpr const char* kDiskFull = "No space left on device";
 
 bool disk_full(const ProcessResult& result) {
   return result.ended == Ended::Exited && result.exit_code != 0 &&
-         (result.errors.text.find(kDiskFull) != std::string::npos || result.output.text.find(kDiskFull) != std::string::npos);
+         (result.errors.text.find(kDiskFull) != std::string::npos ||
+          result.output.text.find(kDiskFull) != std::string::npos);
 }
 
 std::string seconds(base::Duration duration) {
@@ -37,14 +38,22 @@ std::string size_text(std::int64_t bytes) {
 
 std::string ended_text(const ProcessResult& result) {
   switch (result.ended) {
-    case Ended::Exited: return "exit code " + std::to_string(result.exit_code);
-    case Ended::Signalled: return "signal " + process::signal_name(result.signal);
-    case Ended::TimedOut: return "ended at its time limit";
-    case Ended::OverMemory: return "ended at its memory limit";
-    case Ended::OverOutput: return "ended at its output limit";
-    case Ended::OverFile: return "ended at its file limit";
-    case Ended::Cancelled: return "cancelled";
-    case Ended::NotStarted: return "not started: " + result.problem;
+    case Ended::Exited:
+      return "exit code " + std::to_string(result.exit_code);
+    case Ended::Signalled:
+      return "signal " + process::signal_name(result.signal);
+    case Ended::TimedOut:
+      return "ended at its time limit";
+    case Ended::OverMemory:
+      return "ended at its memory limit";
+    case Ended::OverOutput:
+      return "ended at its output limit";
+    case Ended::OverFile:
+      return "ended at its file limit";
+    case Ended::Cancelled:
+      return "cancelled";
+    case Ended::NotStarted:
+      return "not started: " + result.problem;
   }
   return {};
 }
@@ -52,7 +61,8 @@ std::string ended_text(const ProcessResult& result) {
 }  // namespace
 
 process::Bounds compile_bounds(const domain::Limits& limits, std::size_t units) {
-  return {.wall = std::chrono::milliseconds(limits.compile_timeout_ms) * static_cast<std::int64_t>(units),
+  return {.wall = std::chrono::milliseconds(limits.compile_timeout_ms) *
+                  static_cast<std::int64_t>(units),
           .memory_bytes = limits.memory_bytes,
           .output_bytes = limits.output_bytes,
           .file_bytes = limits.file_bytes};
@@ -69,13 +79,19 @@ Ending ending_of(const ProcessResult& result) {
     case Ended::Exited:
       if (result.exit_code == 0) return Ending::Done;
       return disk_full(result) ? Ending::Infrastructure : Ending::Refused;
-    case Ended::Signalled: return result.signal == SIGXFSZ ? Ending::OverOutput : Ending::Crashed;
-    case Ended::TimedOut: return Ending::TimedOut;
-    case Ended::OverMemory: return Ending::OverMemory;
+    case Ended::Signalled:
+      return result.signal == SIGXFSZ ? Ending::OverOutput : Ending::Crashed;
+    case Ended::TimedOut:
+      return Ending::TimedOut;
+    case Ended::OverMemory:
+      return Ending::OverMemory;
     case Ended::OverOutput:
-    case Ended::OverFile: return Ending::OverOutput;
-    case Ended::Cancelled: return Ending::Cancelled;
-    case Ended::NotStarted: return Ending::Infrastructure;
+    case Ended::OverFile:
+      return Ending::OverOutput;
+    case Ended::Cancelled:
+      return Ending::Cancelled;
+    case Ended::NotStarted:
+      return Ending::Infrastructure;
   }
   return Ending::Infrastructure;
 }
@@ -86,27 +102,39 @@ std::string cause_of(const ProcessResult& result, const process::Bounds& bounds)
       if (result.exit_code == 0) return {};
       return disk_full(result) ? "disk full" : "refused";
     case Ended::Signalled:
-      if (result.signal == SIGXFSZ) return "wrote a file larger than " + size_text(bounds.file_bytes);
+      if (result.signal == SIGXFSZ)
+        return "wrote a file larger than " + size_text(bounds.file_bytes);
       return "crashed: " + process::signal_name(result.signal);
-    case Ended::TimedOut: return "timed out after " + seconds(bounds.wall);
-    case Ended::OverMemory: return "used more than " + size_text(bounds.memory_bytes) + " of memory";
-    case Ended::OverOutput: return "printed more than " + size_text(bounds.output_bytes);
-    case Ended::OverFile: return "wrote a file larger than " + size_text(bounds.file_bytes);
-    case Ended::Cancelled: return "cancelled";
-    case Ended::NotStarted: return "not started";
+    case Ended::TimedOut:
+      return "timed out after " + seconds(bounds.wall);
+    case Ended::OverMemory:
+      return "used more than " + size_text(bounds.memory_bytes) + " of memory";
+    case Ended::OverOutput:
+      return "printed more than " + size_text(bounds.output_bytes);
+    case Ended::OverFile:
+      return "wrote a file larger than " + size_text(bounds.file_bytes);
+    case Ended::Cancelled:
+      return "cancelled";
+    case Ended::NotStarted:
+      return "not started";
   }
   return {};
 }
 
 std::string raw_report(const ToolCall& call, const ProcessResult& result) {
   constexpr auto kReplace = nlohmann::json::error_handler_t::replace;
-  std::string out = "step: " + call.where + "\ntool: " + call.tool + "\ncommand: " + nlohmann::json(call.command.argv).dump(-1, ' ', false, kReplace) +
+  std::string out = "step: " + call.where + "\ntool: " + call.tool + "\ncommand: " +
+                    nlohmann::json(call.command.argv).dump(-1, ' ', false, kReplace) +
                     "\nfolder: " + call.command.folder.string() + "\n";
-  for (const auto& [name, value] : call.command.environment) out += "environment: " + name + "=" + value + "\n";
-  out += "ended: " + ended_text(result) + " after " + std::to_string(result.wall_us / 1000) + " ms, peak memory " + size_text(result.peak_memory_bytes) + "\n";
-  out += "--- standard error (" + std::to_string(result.errors.bytes) + " bytes)\n" + result.errors.text;
+  for (const auto& [name, value] : call.command.environment)
+    out += "environment: " + name + "=" + value + "\n";
+  out += "ended: " + ended_text(result) + " after " + std::to_string(result.wall_us / 1000) +
+         " ms, peak memory " + size_text(result.peak_memory_bytes) + "\n";
+  out += "--- standard error (" + std::to_string(result.errors.bytes) + " bytes)\n" +
+         result.errors.text;
   if (!result.errors.text.empty() && result.errors.text.back() != '\n') out += '\n';
-  out += "--- standard output (" + std::to_string(result.output.bytes) + " bytes)\n" + result.output.text;
+  out += "--- standard output (" + std::to_string(result.output.bytes) + " bytes)\n" +
+         result.output.text;
   return out;
 }
 
@@ -122,7 +150,8 @@ ToolEnd run_tool(const ToolCall& call, StepContext& context) {
   std::string said = result.ended == Ended::NotStarted ? result.problem : result.errors.text;
   if (said.find_first_not_of(" \t\r\n") == std::string::npos) said = result.output.text;
   out.diagnostic.text = normalised(said);
-  if (out.diagnostic.text.empty() && result.ended == Ended::Exited) out.diagnostic.text = ended_text(result);
+  if (out.diagnostic.text.empty() && result.ended == Ended::Exited)
+    out.diagnostic.text = ended_text(result);
   if (const auto blob = context.blobs.put(raw_report(call, result))) out.diagnostic.raw = *blob;
   return out;
 }

@@ -1,4 +1,5 @@
-// ToolStep: one run of a tool, and the one place where the end of a child becomes an Ending with a Diagnostic (design.md, section 6). Job thread.
+// ToolStep: one run of a tool, and the one place where the end of a child becomes an Ending with a
+// Diagnostic (design.md, section 6). Job thread.
 #pragma once
 
 #include <string>
@@ -10,7 +11,8 @@
 
 namespace layerfarm::worker::toolchain {
 
-/// Bounds of the lease's limits for a step that does `units` pieces of work at once: time grows with them, nothing else does.
+/// Bounds of the lease's limits for a step that does `units` pieces of work at once: time grows
+/// with them, nothing else does.
 [[nodiscard]] process::Bounds compile_bounds(const domain::Limits& limits, std::size_t units = 1);
 [[nodiscard]] process::Bounds run_bounds(const domain::Limits& limits);
 
@@ -28,11 +30,14 @@ struct ToolEnd {
   process::ProcessResult result;
 };
 
-/// How a child's end is judged. `said` is what it printed that may hold the reason; nothing is stored.
+/// How a child's end is judged. `said` is what it printed that may hold the reason; nothing is
+/// stored.
 [[nodiscard]] domain::Ending ending_of(const process::ProcessResult& result);
-[[nodiscard]] std::string cause_of(const process::ProcessResult& result, const process::Bounds& bounds);
+[[nodiscard]] std::string cause_of(const process::ProcessResult& result,
+                                   const process::Bounds& bounds);
 
-/// Everything about a step for people who look into a failure: command line, versions, how it ended, all it printed. Kept as a blob (`--keep-failed` writes it out).
+/// Everything about a step for people who look into a failure: command line, versions, how it
+/// ended, all it printed. Kept as a blob (`--keep-failed` writes it out).
 [[nodiscard]] std::string raw_report(const ToolCall& call, const process::ProcessResult& result);
 
 /// Runs the tool; on failure the diagnostic is complete, its raw report stored.

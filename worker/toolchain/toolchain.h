@@ -1,5 +1,6 @@
-// Toolchain: how a layer is compiled and run with one tool. One adapter = one file that implements this interface and one line in registry.cpp
-// (docs/adding-a-toolchain.md). Called on the worker's job thread only.
+// Toolchain: how a layer is compiled and run with one tool. One adapter = one file that implements
+// this interface and one line in registry.cpp (docs/adding-a-toolchain.md). Called on the worker's
+// job thread only.
 #pragma once
 
 #include <cstdint>
@@ -19,19 +20,22 @@
 
 namespace layerfarm::worker::toolchain {
 
-/// Answer of a resident helper: a JSON text, or why there is none. An answer with "ok": false is a refusal: its "where" and "text" are in the
-/// diagnostic, the whole JSON stays for callers that want more of it.
+/// Answer of a resident helper: a JSON text, or why there is none. An answer with "ok": false is a
+/// refusal: its "where" and "text" are in the diagnostic, the whole JSON stays for callers that
+/// want more of it.
 struct HelperAnswer {
   domain::Ending ending = domain::Ending::Infrastructure;
   std::string json;               ///< ending == Done or Refused
   domain::Diagnostic diagnostic;  ///< ending != Done
 };
 
-/// The worker's resident children: layerfarm-ort and the Python sidecar. Started on first use, renewed after so many jobs, when grown, or when dead.
+/// The worker's resident children: layerfarm-ort and the Python sidecar. Started on first use,
+/// renewed after so many jobs, when grown, or when dead.
 class Helpers {
  public:
   virtual ~Helpers() = default;
-  /// `request` is a JSON object with "op"; docs/helpers.md lists the operations. A helper that dies in hand is reported, not retried.
+  /// `request` is a JSON object with "op"; docs/helpers.md lists the operations. A helper that dies
+  /// in hand is reported, not retried.
   virtual HelperAnswer ort(const std::string& request, const process::Bounds& bounds) = 0;
   virtual HelperAnswer sidecar(const std::string& request, const process::Bounds& bounds) = 0;
 };
@@ -42,17 +46,17 @@ struct StepContext {
   Helpers& helpers;
   const base::BlobFolder& blobs;
   const process::CancelToken& cancel;
-  std::filesystem::path scratch;   ///< a folder of this lease's own, removed afterwards
-  std::vector<int> cores;          ///< the worker's cores
-  domain::Limits limits;           ///< chip file under the user's flags; no field is zero
+  std::filesystem::path scratch;  ///< a folder of this lease's own, removed afterwards
+  std::vector<int> cores;         ///< the worker's cores
+  domain::Limits limits;          ///< chip file under the user's flags; no field is zero
 };
 
 /// What a machine has of a toolchain, for one chip.
 struct Probe {
   bool found = false;
-  domain::ToolIdentity identity;   ///< found
-  std::string missing;             ///< not found: what is missing, for people
-  std::string how_to_get;          ///< not found: what to do
+  domain::ToolIdentity identity;  ///< found
+  std::string missing;            ///< not found: what is missing, for people
+  std::string how_to_get;         ///< not found: what to do
 };
 
 /// What must be done before a layer can run.
@@ -60,7 +64,8 @@ struct Needs {
   bool prepare = true;      ///< inputs and reference
   bool compile = true;      ///< an artifact
   std::uint32_t batch = 1;  ///< most layers that one compile may take together
-  bool tiny = false;        ///< running a case starts nothing and writes nothing: it gets no scratch folder, and many may be begun together
+  bool tiny = false;  ///< running a case starts nothing and writes nothing: it gets no scratch
+                      ///< folder, and many may be begun together
 };
 
 struct CompileJob {
@@ -70,18 +75,18 @@ struct CompileJob {
 /// Outputs of a run as files of raw arrays in the step's scratch folder, or why there are none.
 struct RunResult {
   domain::Ending ending = domain::Ending::Infrastructure;
-  std::vector<domain::TensorType> types;         ///< Done: one per output
-  std::vector<std::filesystem::path> outputs;    ///< Done: one per output
+  std::vector<domain::TensorType> types;       ///< Done: one per output
+  std::vector<std::filesystem::path> outputs;  ///< Done: one per output
   std::int64_t run_us = 0;
   std::string note;
-  domain::Diagnostic diagnostic;                 ///< else
-  std::vector<base::Digest> lost;                ///< LostBlob
+  domain::Diagnostic diagnostic;   ///< else
+  std::vector<base::Digest> lost;  ///< LostBlob
 };
 
 struct RunJob {
   const domain::Layer* layer = nullptr;
-  const domain::Artifact* artifact = nullptr;    ///< null when the toolchain needs no compile
-  const domain::Prepared* prepared = nullptr;    ///< null when it needs no prepare
+  const domain::Artifact* artifact = nullptr;  ///< null when the toolchain needs no compile
+  const domain::Prepared* prepared = nullptr;  ///< null when it needs no prepare
 };
 
 /// Runs of the timing stage.
@@ -99,15 +104,18 @@ class Toolchain {
   [[nodiscard]] virtual Needs needs(const domain::ChipSpec& chip) const = 0;
   /// What this machine has; quick (no tool is started; what is read from disk is memoised).
   [[nodiscard]] virtual Probe probe(const domain::ChipSpec& chip) const = 0;
-  /// Compiles layers for one executor, together where the tool can; answers in the order of `jobs`, each with Stage::Compile.
-  virtual std::vector<domain::Outcome> compile(const domain::ChipSpec& chip, const domain::ExecutorSpec& executor,
-                                               std::span<const CompileJob> jobs, StepContext& context) = 0;
+  /// Compiles layers for one executor, together where the tool can; answers in the order of `jobs`,
+  /// each with Stage::Compile.
+  virtual std::vector<domain::Outcome> compile(const domain::ChipSpec& chip,
+                                               const domain::ExecutorSpec& executor,
+                                               std::span<const CompileJob> jobs,
+                                               StepContext& context) = 0;
   /// Runs one layer once.
-  virtual RunResult run(const domain::ChipSpec& chip, const domain::ExecutorSpec& executor, const RunJob& job,
-                        StepContext& context) = 0;
+  virtual RunResult run(const domain::ChipSpec& chip, const domain::ExecutorSpec& executor,
+                        const RunJob& job, StepContext& context) = 0;
   /// One warm-up, then `runs` timed runs.
-  virtual TimeResult time(const domain::ChipSpec& chip, const domain::ExecutorSpec& executor, const RunJob& job, int runs,
-                          StepContext& context) = 0;
+  virtual TimeResult time(const domain::ChipSpec& chip, const domain::ExecutorSpec& executor,
+                          const RunJob& job, int runs, StepContext& context) = 0;
 };
 
 /// Every toolchain that this program knows, by name; null when there is none of that name.

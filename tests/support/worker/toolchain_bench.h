@@ -1,4 +1,5 @@
-// ToolBench: everything a toolchain or a stage is called with, in a folder of the test's own. Helpers are functions of the test.
+// ToolBench: everything a toolchain or a stage is called with, in a folder of the test's own.
+// Helpers are functions of the test.
 #pragma once
 
 #include <filesystem>
@@ -21,15 +22,18 @@ class FakeHelpers final : public worker::toolchain::Helpers {
   Answer on_sidecar;
   std::vector<std::string> requests;
 
-  worker::toolchain::HelperAnswer ort(const std::string& request, const worker::process::Bounds& bounds) override {
+  worker::toolchain::HelperAnswer ort(const std::string& request,
+                                      const worker::process::Bounds& bounds) override {
     return ask(on_ort, request, bounds);
   }
-  worker::toolchain::HelperAnswer sidecar(const std::string& request, const worker::process::Bounds& bounds) override {
+  worker::toolchain::HelperAnswer sidecar(const std::string& request,
+                                          const worker::process::Bounds& bounds) override {
     return ask(on_sidecar, request, bounds);
   }
 
  private:
-  worker::toolchain::HelperAnswer ask(const Answer& answer, const std::string& request, const worker::process::Bounds& /*bounds*/) {
+  worker::toolchain::HelperAnswer ask(const Answer& answer, const std::string& request,
+                                      const worker::process::Bounds& /*bounds*/) {
     requests.push_back(request);
     return answer ? answer(request) : worker::toolchain::HelperAnswer{};
   }
@@ -44,7 +48,8 @@ inline worker::toolchain::HelperAnswer answered(std::string json) {
 }
 
 struct ToolBench {
-  base::ScratchFolder folder = *base::ScratchFolder::make(std::filesystem::temp_directory_path(), "toolbench");
+  base::ScratchFolder folder =
+      *base::ScratchFolder::make(std::filesystem::temp_directory_path(), "toolbench");
   base::BlobFolder blobs{folder.path() / "blobs"};
   FakeProcessRunner runner;
   FakeHelpers helpers;

@@ -1,5 +1,6 @@
-// ONNX's own node models through the iree adapter: a batch must answer like single compiles, whatever IREE makes of a model.
-// They are there after `scripts/setup --testdata`; without them nothing is tested here. LAYERFARM_TEST_NODE_MODELS=N takes N of them instead of a few.
+// ONNX's own node models through the iree adapter: a batch must answer like single compiles,
+// whatever IREE makes of a model. They are there after `scripts/setup --testdata`; without them
+// nothing is tested here. LAYERFARM_TEST_NODE_MODELS=N takes N of them instead of a few.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -19,8 +20,11 @@ std::vector<fs::path> node_models() {
   std::vector<fs::path> out;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(base::dependencies_folder(), error)) {
-    if (entry.path().filename().string().rfind("onnx-testdata-", 0) != 0 || !fs::exists(entry.path() / ".complete")) continue;
-    for (const auto& model : fs::directory_iterator(entry.path() / "node")) out.push_back(model.path() / "model.onnx");
+    if (entry.path().filename().string().rfind("onnx-testdata-", 0) != 0 ||
+        !fs::exists(entry.path() / ".complete"))
+      continue;
+    for (const auto& model : fs::directory_iterator(entry.path() / "node"))
+      out.push_back(model.path() / "model.onnx");
   }
   std::sort(out.begin(), out.end());
   return out;
@@ -55,18 +59,25 @@ TEST_CASE("node models compiled in batches get the endings and texts that they g
     std::map<std::string, int> endings;
     for (std::size_t i = 0; i < jobs.size(); ++i) {
       const std::string name = models[i].parent_path().filename().string();
-      const domain::Outcome alone = compile_stage(*iree, chip, executor, {&jobs[i], 1}, bench.step)[0];
+      const domain::Outcome alone =
+          compile_stage(*iree, chip, executor, {&jobs[i], 1}, bench.step)[0];
       const domain::Outcome& one = together[i];
       ++endings[std::string(domain::ending_name(one.ending))];
-      CHECK_MESSAGE(one.ending == alone.ending, executor.name << " " << name << ": " << one.diagnostic.text << " / " << alone.diagnostic.text);
+      CHECK_MESSAGE(one.ending == alone.ending, executor.name << " " << name << ": "
+                                                              << one.diagnostic.text << " / "
+                                                              << alone.diagnostic.text);
       CHECK_MESSAGE(one.diagnostic.cause == alone.diagnostic.cause, executor.name << " " << name);
       CHECK_MESSAGE(one.diagnostic.text == alone.diagnostic.text, executor.name << " " << name);
       CHECK_MESSAGE(one.artifact.has_value() == alone.artifact.has_value(), name);
-      if (one.artifact && alone.artifact) CHECK_MESSAGE(one.artifact->note == alone.artifact->note, name);
+      if (one.artifact && alone.artifact)
+        CHECK_MESSAGE(one.artifact->note == alone.artifact->note, name);
     }
-    const auto seconds = [](auto from, auto to) { return std::chrono::duration<double>(to - from).count(); };
+    const auto seconds = [](auto from, auto to) {
+      return std::chrono::duration<double>(to - from).count();
+    };
     std::string text;
     for (const auto& [ending, n] : endings) text += " " + ending + " " + std::to_string(n);
-    MESSAGE(executor.name << ":" << text << "; batches " << seconds(start, middle) << " s, alone " << seconds(middle, std::chrono::steady_clock::now()) << " s");
+    MESSAGE(executor.name << ":" << text << "; batches " << seconds(start, middle) << " s, alone "
+                          << seconds(middle, std::chrono::steady_clock::now()) << " s");
   }
 }

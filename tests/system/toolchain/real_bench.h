@@ -1,4 +1,5 @@
-// RealBench: launcher, helpers, blobs and the models of tests/support/make_models.py, in a folder of the test's own.
+// RealBench: launcher, helpers, blobs and the models of tests/support/make_models.py, in a folder
+// of the test's own.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -23,9 +24,11 @@
 namespace layerfarm::test {
 
 struct RealBench {
-  base::ScratchFolder folder = std::move(*base::ScratchFolder::make(std::filesystem::temp_directory_path(), "layerfarm-tools"));
+  base::ScratchFolder folder = std::move(
+      *base::ScratchFolder::make(std::filesystem::temp_directory_path(), "layerfarm-tools"));
   base::BlobFolder blobs{folder.path() / "blobs"};
-  std::unique_ptr<worker::process::Launcher> launcher = std::move(*worker::process::Launcher::start());
+  std::unique_ptr<worker::process::Launcher> launcher =
+      std::move(*worker::process::Launcher::start());
   worker::process::PosixProcessRunner runner{*launcher};
   worker::process::CancelToken cancel;
   worker::toolchain::ResidentHelpers helpers{runner, blobs, cancel, {}, folder.path() / "helpers"};
@@ -47,7 +50,8 @@ struct RealBench {
     std::filesystem::create_directories(made);
     std::filesystem::create_directories(step.scratch);
     worker::process::Command command;
-    command.argv = {worker::toolchain::python_program().string(), "-I", std::string(kTestsFolder) + "/support/make_models.py", made.string()};
+    command.argv = {worker::toolchain::python_program().string(), "-I",
+                    std::string(kTestsFolder) + "/support/make_models.py", made.string()};
     command.folder = made;
     command.bounds.wall = std::chrono::seconds(120);
     const auto result = runner.run(command, cancel);
@@ -56,7 +60,8 @@ struct RealBench {
   }
 
   static domain::TensorType type_of(const nlohmann::json& item) {
-    return {static_cast<domain::DType>(item.at("dtype").get<int>()), item.at("dims").get<std::vector<std::int64_t>>()};
+    return {static_cast<domain::DType>(item.at("dtype").get<int>()),
+            item.at("dims").get<std::vector<std::int64_t>>()};
   }
 
   /// The layer of one entry of the index, its files in the blobs.
@@ -67,7 +72,9 @@ struct RealBench {
     layer.module.blob = blobs.put(base::read_file(model).value()).value();
     for (const auto& name : entry.at("data")) {
       const auto bytes = base::read_file(model.parent_path() / name.get<std::string>()).value();
-      layer.module.data.push_back({.name = name.get<std::string>(), .blob = blobs.put(bytes).value(), .bytes = bytes.size()});
+      layer.module.data.push_back({.name = name.get<std::string>(),
+                                   .blob = blobs.put(bytes).value(),
+                                   .bytes = bytes.size()});
     }
     for (const auto& item : entry.at("inputs")) {
       layer.inputs.emplace_back();
@@ -79,9 +86,12 @@ struct RealBench {
 
   domain::Prepared prepared_of(const nlohmann::json& entry) {
     domain::Prepared out;
-    for (const auto& item : entry.at("inputs")) out.inputs.push_back(blobs.put(base::read_file(item.at("file").get<std::string>()).value()).value());
+    for (const auto& item : entry.at("inputs"))
+      out.inputs.push_back(
+          blobs.put(base::read_file(item.at("file").get<std::string>()).value()).value());
     for (const auto& item : entry.at("outputs")) {
-      out.expected.push_back(blobs.put(base::read_file(item.at("file").get<std::string>()).value()).value());
+      out.expected.push_back(
+          blobs.put(base::read_file(item.at("file").get<std::string>()).value()).value());
       out.expected_types.push_back(type_of(item));
     }
     return out;
@@ -93,7 +103,10 @@ struct RealBench {
   }
 
   nlohmann::json ask_sidecar(const nlohmann::json& request) {
-    const auto answer = helpers.sidecar(request.dump(), {.wall = std::chrono::seconds(60), .memory_bytes = std::int64_t{8} << 30, .output_bytes = 0, .file_bytes = 0});
+    const auto answer = helpers.sidecar(request.dump(), {.wall = std::chrono::seconds(60),
+                                                         .memory_bytes = std::int64_t{8} << 30,
+                                                         .output_bytes = 0,
+                                                         .file_bytes = 0});
     INFO(answer.diagnostic.cause << " " << answer.diagnostic.text);
     REQUIRE(!answer.json.empty());
     return nlohmann::json::parse(answer.json);

@@ -24,8 +24,12 @@ std::string with_executor(const std::string& rest) {
 
 }  // namespace
 
-TEST_CASE("a chip file with only the required keys takes its name from the file and all else from defaults") {
-  const auto chip = parse_chip(R"({"toolchain": "iree", "executors": [{"name": "a", "evidence": "emulator"}]})", "chips/SM1.v2.json");
+TEST_CASE(
+    "a chip file with only the required keys takes its name from the file and all else from "
+    "defaults") {
+  const auto chip =
+      parse_chip(R"({"toolchain": "iree", "executors": [{"name": "a", "evidence": "emulator"}]})",
+                 "chips/SM1.v2.json");
   REQUIRE(chip.has_value());
   CHECK(chip->name == "SM1.v2");
   CHECK(chip->target == "SM1.v2");
@@ -47,7 +51,8 @@ TEST_CASE("every key of a chip file is read, and its canonical JSON reads back t
       {"name": "nss", "evidence": "hardware", "tolerance": {"fp_avg_tol": 0.1, "fp_max_tol": 0.2, "fp_abs_tol_frac": 0.3},
        "options": {"one": "2"}, "by_hw_type": {"sim": {"evidence": "emulator"}, "fpga": {"tolerance": {"fp_max_tol": 0.5}}}},
       {"name": "host", "evidence": "stand-in", "same_engine": true}
-    ]})", "x.json");
+    ]})",
+                               "x.json");
   REQUIRE(chip.has_value());
   CHECK(chip->name == "SL");
   CHECK(chip->target == "sl-target");
@@ -65,8 +70,12 @@ TEST_CASE("every key of a chip file is read, and its canonical JSON reads back t
   CHECK(chip_json(*again) == chip_json(*chip));
 }
 
-TEST_CASE("another hardware type brings its own tolerance and evidence, an unknown one changes nothing") {
-  const auto chip = parse_chip(with_executor(R"("evidence": "emulator", "by_hw_type": {"board": {"evidence": "hardware", "tolerance": {"fp_max_tol": 0.5}}})"), "x.json");
+TEST_CASE(
+    "another hardware type brings its own tolerance and evidence, an unknown one changes nothing") {
+  const auto chip = parse_chip(
+      with_executor(
+          R"("evidence": "emulator", "by_hw_type": {"board": {"evidence": "hardware", "tolerance": {"fp_max_tol": 0.5}}})"),
+      "x.json");
   REQUIRE(chip.has_value());
   const ChipSpec board = with_hw_type(*chip, "board");
   CHECK(board.hw_type == "board");
@@ -81,7 +90,8 @@ TEST_CASE("an executor's options win over the chip's") {
   chip.options = {{"a", "chip"}, {"b", "chip"}};
   ExecutorSpec executor;
   executor.options = {{"b", "executor"}, {"c", "executor"}};
-  CHECK(merged_options(chip, executor) == Options{{"a", "chip"}, {"b", "executor"}, {"c", "executor"}});
+  CHECK(merged_options(chip, executor) ==
+        Options{{"a", "chip"}, {"b", "executor"}, {"c", "executor"}});
 }
 
 TEST_CASE("an executor is found by its exact name") {
@@ -100,35 +110,63 @@ TEST_CASE("evidence words and values go both ways") {
 }
 
 TEST_CASE("a wrong chip file is refused with its path, the key and the reason") {
-  CHECK(refusal("{") .rfind("chip file chips/x.json: not JSON: parse error at line 1, column 2", 0) == 0);
+  CHECK(refusal("{").rfind("chip file chips/x.json: not JSON: parse error at line 1, column 2",
+                           0) == 0);
   CHECK(refusal("[]") == "chip file chips/x.json: must hold a JSON object");
   CHECK(refusal("{}") == "chip file chips/x.json: 'toolchain' is missing");
   const std::string start = R"({"toolchain": "iree", )";
-  CHECK(refusal(R"({"toolchain": 3, )" + std::string(kExecutors) + "}").find("key 'toolchain': must be a string of the form") != std::string::npos);
-  CHECK(refusal(start + R"("tolchain": "x", )" + kExecutors + "}").find("unknown key 'tolchain' (known: chip_name, ") != std::string::npos);
-  CHECK(refusal(start + R"("executors": []})").find("key 'executors': must be a list with at least one element, is []") != std::string::npos);
-  CHECK(refusal(start + R"("executors": {}})").find("key 'executors': must be a list") != std::string::npos);
-  CHECK(refusal(start + R"("executors": [{"name": "a"}]})").find("key 'executors[0]': 'evidence' is missing") != std::string::npos);
+  CHECK(refusal(R"({"toolchain": 3, )" + std::string(kExecutors) + "}")
+            .find("key 'toolchain': must be a string of the form") != std::string::npos);
+  CHECK(refusal(start + R"("tolchain": "x", )" + kExecutors + "}")
+            .find("unknown key 'tolchain' (known: chip_name, ") != std::string::npos);
+  CHECK(refusal(start + R"("executors": []})")
+            .find("key 'executors': must be a list with at least one element, is []") !=
+        std::string::npos);
+  CHECK(refusal(start + R"("executors": {}})").find("key 'executors': must be a list") !=
+        std::string::npos);
+  CHECK(refusal(start + R"("executors": [{"name": "a"}]})")
+            .find("key 'executors[0]': 'evidence' is missing") != std::string::npos);
   CHECK(refusal(start + R"("limits": {"memory_bytes": 1.5}, )" + kExecutors + "}")
-            .find("key 'limits.memory_bytes': must be a whole number from 0 to") != std::string::npos);
+            .find("key 'limits.memory_bytes': must be a whole number from 0 to") !=
+        std::string::npos);
   CHECK(refusal(start + R"("options": {"k": 2}, )" + kExecutors + "}")
-            .find("key 'options.k': must be a string or a list of strings, is 2") != std::string::npos);
-  CHECK(refusal(start + R"("options": {"k": ["a\nb"]}, )" + kExecutors + "}").find("key 'options.k[0]': must be a string of the form") != std::string::npos);
+            .find("key 'options.k': must be a string or a list of strings, is 2") !=
+        std::string::npos);
+  CHECK(refusal(start + R"("options": {"k": ["a\nb"]}, )" + kExecutors + "}")
+            .find("key 'options.k[0]': must be a string of the form") != std::string::npos);
 }
 
-TEST_CASE("wrong executors are refused: evidence, tolerance out of range, unknown keys, the same name twice") {
+TEST_CASE(
+    "wrong executors are refused: evidence, tolerance out of range, unknown keys, the same name "
+    "twice") {
   CHECK(refusal(with_executor(R"("evidence": "hardwar")"))
-            .find("key 'executors[0].evidence': must be one of hardware, emulator, stand-in, is \"hardwar\"") != std::string::npos);
-  const auto tolerance = [](const std::string& inside) { return with_executor(R"("evidence": "hardware", "tolerance": {)" + inside + "}"); };
-  CHECK(refusal(tolerance(R"("fp_max_tol": 1.5)")).find("key 'executors[0].tolerance.fp_max_tol': must be a number from 0 to 1, is 1.5") != std::string::npos);
-  CHECK(refusal(tolerance(R"("fp_avg_tol": -0.1)")).find("key 'executors[0].tolerance.fp_avg_tol'") != std::string::npos);
-  CHECK(refusal(tolerance(R"("fp_maxtol": 0.1)")).find("key 'executors[0].tolerance': unknown key 'fp_maxtol'") != std::string::npos);
-  CHECK(refusal(R"({"toolchain": "iree", "executors": [{"name": "a", "evidence": "hardware"}, {"name": "a", "evidence": "hardware"}]})")
-            .find("key 'executors[1].name': executor 'a' is there twice") != std::string::npos);
+            .find("key 'executors[0].evidence': must be one of hardware, emulator, stand-in, is "
+                  "\"hardwar\"") != std::string::npos);
+  const auto tolerance = [](const std::string& inside) {
+    return with_executor(R"("evidence": "hardware", "tolerance": {)" + inside + "}");
+  };
+  CHECK(
+      refusal(tolerance(R"("fp_max_tol": 1.5)"))
+          .find("key 'executors[0].tolerance.fp_max_tol': must be a number from 0 to 1, is 1.5") !=
+      std::string::npos);
+  CHECK(
+      refusal(tolerance(R"("fp_avg_tol": -0.1)")).find("key 'executors[0].tolerance.fp_avg_tol'") !=
+      std::string::npos);
+  CHECK(refusal(tolerance(R"("fp_maxtol": 0.1)"))
+            .find("key 'executors[0].tolerance': unknown key 'fp_maxtol'") != std::string::npos);
+  CHECK(
+      refusal(
+          R"({"toolchain": "iree", "executors": [{"name": "a", "evidence": "hardware"}, {"name": "a", "evidence": "hardware"}]})")
+          .find("key 'executors[1].name': executor 'a' is there twice") != std::string::npos);
 }
 
-TEST_CASE("a key written twice, a huge string and deep nesting are refused before anything is made of them") {
-  CHECK(refusal(R"({"toolchain": "a", "toolchain": "b", )" + std::string(kExecutors) + "}").find("key 'toolchain' is written twice") != std::string::npos);
-  CHECK(refusal(R"({"toolchain": ")" + std::string(200000, 'a') + "\", " + kExecutors + "}").find("more than 1000 characters") != std::string::npos);
-  CHECK(refusal(R"({"options": )" + std::string(100000, '[') + std::string(100000, ']') + "}").find("nested too deeply") != std::string::npos);
+TEST_CASE(
+    "a key written twice, a huge string and deep nesting are refused before anything is made of "
+    "them") {
+  CHECK(refusal(R"({"toolchain": "a", "toolchain": "b", )" + std::string(kExecutors) + "}")
+            .find("key 'toolchain' is written twice") != std::string::npos);
+  CHECK(refusal(R"({"toolchain": ")" + std::string(200000, 'a') + "\", " + kExecutors + "}")
+            .find("more than 1000 characters") != std::string::npos);
+  CHECK(refusal(R"({"options": )" + std::string(100000, '[') + std::string(100000, ']') + "}")
+            .find("nested too deeply") != std::string::npos);
 }

@@ -5,10 +5,13 @@
 using namespace layerfarm::worker::toolchain;
 
 namespace {
-const std::string kInfo = "processor\t: 0\nvendor_id\t: V\ncpu family\t: 6\nmodel\t\t: 5\nmodel name\t: The CPU\nflags\t\t: sse avx\n\nprocessor\t: 1\nmodel name\t: Other\n";
+const std::string kInfo =
+    "processor\t: 0\nvendor_id\t: V\ncpu family\t: 6\nmodel\t\t: 5\nmodel name\t: The "
+    "CPU\nflags\t\t: sse avx\n\nprocessor\t: 1\nmodel name\t: Other\n";
 }
 
-TEST_CASE("the processor's name is read from the first processor, and is unknown when there is none") {
+TEST_CASE(
+    "the processor's name is read from the first processor, and is unknown when there is none") {
   CHECK(cpu_model_of(kInfo) == "The CPU");
   CHECK(cpu_model_of("") == "unknown");
   CHECK(cpu_model_of("model name\t:\n") == "unknown");

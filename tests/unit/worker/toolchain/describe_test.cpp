@@ -11,11 +11,14 @@ using namespace layerfarm::worker::toolchain;
 using nlohmann::json;
 
 namespace {
-const std::string kNull = R"({"chip_name": "n", "toolchain": "null", "executors": [{"name": "e", "evidence": "stand-in"}]})";
-const std::string kUnknown = R"({"chip_name": "u", "toolchain": "vendor", "executors": [{"name": "e", "evidence": "hardware"}]})";
+const std::string kNull =
+    R"({"chip_name": "n", "toolchain": "null", "executors": [{"name": "e", "evidence": "stand-in"}]})";
+const std::string kUnknown =
+    R"({"chip_name": "u", "toolchain": "vendor", "executors": [{"name": "e", "evidence": "hardware"}]})";
 }  // namespace
 
-TEST_CASE("a machine's description has one ability per chip, in order, and its processor and engines") {
+TEST_CASE(
+    "a machine's description has one ability per chip, in order, and its processor and engines") {
   const auto text = describe("[" + kNull + "," + kUnknown + "]");
   REQUIRE(text.has_value());
   const json answer = json::parse(*text);
@@ -31,7 +34,8 @@ TEST_CASE("a machine's description has one ability per chip, in order, and its p
   CHECK(answer["abilities"][0].at("chip") == base::digest_of(domain::chip_json(chip)).hex());
   CHECK(answer["abilities"][1].at("found") == false);
   CHECK(answer["abilities"][1].at("missing") == "an adapter for the toolchain 'vendor'");
-  CHECK(answer["abilities"][1].at("how_to_get").get<std::string>().find("null") != std::string::npos);
+  CHECK(answer["abilities"][1].at("how_to_get").get<std::string>().find("null") !=
+        std::string::npos);
 }
 
 TEST_CASE("a wrong question is refused with the number of the chip that is wrong") {
@@ -52,11 +56,13 @@ TEST_CASE("identities are stable, and the reference's names its processor") {
 }
 
 TEST_CASE("programs are named by absolute paths, packages by their records") {
-  for (const auto& path : {own_program("layerfarm-ort"), sidecar_script(), python_program(), python_packages(), onnxruntime_folder()}) {
+  for (const auto& path : {own_program("layerfarm-ort"), sidecar_script(), python_program(),
+                           python_packages(), onnxruntime_folder()}) {
     CHECK(path.is_absolute());
   }
   CHECK(python_program().string().rfind(python_environment().string(), 0) == 0);
   CHECK(package_version("no_such_package").empty());
   CHECK(package_record("no_such_package").empty());
-  CHECK(package_version("iree_base_compiler").empty() == package_record("iree_base_compiler").empty());
+  CHECK(package_version("iree_base_compiler").empty() ==
+        package_record("iree_base_compiler").empty());
 }

@@ -24,32 +24,45 @@ std::string floats(const std::vector<float>& values) {
 class FakeToolchain final : public Toolchain {
  public:
   std::vector<std::string> outputs;
-  RunResult result{.ending = Ending::Done, .types = {}, .outputs = {}, .run_us = 42, .note = "a note", .diagnostic = {}, .lost = {}};
+  RunResult result{.ending = Ending::Done,
+                   .types = {},
+                   .outputs = {},
+                   .run_us = 42,
+                   .note = "a note",
+                   .diagnostic = {},
+                   .lost = {}};
   Needs wanted;
   std::filesystem::path ran_in;
 
   [[nodiscard]] std::string_view name() const override { return "fake"; }
   [[nodiscard]] Needs needs(const domain::ChipSpec&) const override { return wanted; }
   [[nodiscard]] Probe probe(const domain::ChipSpec&) const override { return {}; }
-  std::vector<domain::Outcome> compile(const domain::ChipSpec&, const domain::ExecutorSpec&, std::span<const CompileJob> jobs,
+  std::vector<domain::Outcome> compile(const domain::ChipSpec&, const domain::ExecutorSpec&,
+                                       std::span<const CompileJob> jobs,
                                        StepContext& context) override {
     ran_in = context.scratch;
     domain::Outcome done;
     done.ending = Ending::Done;
     return {jobs.size(), done};
   }
-  RunResult run(const domain::ChipSpec&, const domain::ExecutorSpec&, const RunJob&, StepContext& context) override {
+  RunResult run(const domain::ChipSpec&, const domain::ExecutorSpec&, const RunJob&,
+                StepContext& context) override {
     ran_in = context.scratch;
     RunResult out = result;
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       out.outputs.push_back(context.scratch / std::to_string(i));
       std::ofstream(out.outputs.back(), std::ios::binary) << outputs[i];
-      out.types.push_back({domain::DType::Float32, {static_cast<std::int64_t>(outputs[i].size() / 4)}});
+      out.types.push_back(
+          {domain::DType::Float32, {static_cast<std::int64_t>(outputs[i].size() / 4)}});
     }
     return out;
   }
-  TimeResult time(const domain::ChipSpec&, const domain::ExecutorSpec&, const RunJob&, int runs, StepContext&) override {
-    return {.ending = result.ending, .runs_us = std::vector<std::int64_t>(static_cast<std::size_t>(runs), 7), .what = "fake", .diagnostic = result.diagnostic};
+  TimeResult time(const domain::ChipSpec&, const domain::ExecutorSpec&, const RunJob&, int runs,
+                  StepContext&) override {
+    return {.ending = result.ending,
+            .runs_us = std::vector<std::int64_t>(static_cast<std::size_t>(runs), 7),
+            .what = "fake",
+            .diagnostic = result.diagnostic};
   }
 };
 
@@ -70,13 +83,20 @@ struct StageBench : test::ToolBench {
     artifact.blob = blobs.put("artifact").value();
     toolchain.outputs = {floats({1, 2})};
   }
-  StageJob job() { return {.chip = chip, .executor = executor, .layer = layer, .artifact = &artifact, .prepared = &prepared}; }
+  StageJob job() {
+    return {.chip = chip,
+            .executor = executor,
+            .layer = layer,
+            .artifact = &artifact,
+            .prepared = &prepared};
+  }
   domain::Outcome execute() { return execute_stage(toolchain, job(), tolerance, context()); }
 };
 
 }  // namespace
 
-TEST_CASE("execute compares each output with its reference, keeps it, and leaves no scratch folder") {
+TEST_CASE(
+    "execute compares each output with its reference, keeps it, and leaves no scratch folder") {
   StageBench bench;
   const domain::Outcome out = bench.execute();
   CHECK(out.stage == domain::Stage::Execute);
@@ -113,7 +133,9 @@ TEST_CASE("too many and too few outputs are both seen by the verdict") {
   CHECK(out.executed->expected_outputs == 1);
 }
 
-TEST_CASE("outputs whose type is not the layer's are compared but not kept, since recompare takes the types from the layer") {
+TEST_CASE(
+    "outputs whose type is not the layer's are compared but not kept, since recompare takes the "
+    "types from the layer") {
   StageBench bench;
   bench.toolchain.outputs = {floats({1, 2, 3})};
   const domain::Outcome out = bench.execute();
@@ -142,10 +164,14 @@ TEST_CASE("whatever is pruned is named: an input, the artifact, a file beside it
   CHECK(lost() == std::vector<base::Digest>{gone});
 }
 
-TEST_CASE("an adapter's refusal, crash or time-out is the outcome as it is; trying again is not this stage's business") {
+TEST_CASE(
+    "an adapter's refusal, crash or time-out is the outcome as it is; trying again is not this "
+    "stage's business") {
   StageBench bench;
-  bench.toolchain.result.diagnostic = {.where = "run", .cause = "crashed: SIGSEGV", .text = "t", .raw = {}};
-  for (const Ending ending : {Ending::Refused, Ending::Crashed, Ending::TimedOut, Ending::OverMemory, Ending::Cancelled}) {
+  bench.toolchain.result.diagnostic = {
+      .where = "run", .cause = "crashed: SIGSEGV", .text = "t", .raw = {}};
+  for (const Ending ending : {Ending::Refused, Ending::Crashed, Ending::TimedOut,
+                              Ending::OverMemory, Ending::Cancelled}) {
     bench.toolchain.result.ending = ending;
     const domain::Outcome out = bench.execute();
     CHECK(out.ending == ending);
@@ -158,8 +184,13 @@ TEST_CASE("a toolchain that needs no reference gives a success without outputs")
   StageBench bench;
   bench.toolchain.outputs.clear();
   bench.toolchain.wanted = {.prepare = false, .compile = false, .batch = 1, .tiny = true};
-  const domain::Outcome out =
-      execute_stage(bench.toolchain, {.chip = bench.chip, .executor = bench.executor, .layer = bench.layer, .artifact = nullptr, .prepared = nullptr}, {}, bench.context());
+  const domain::Outcome out = execute_stage(bench.toolchain,
+                                            {.chip = bench.chip,
+                                             .executor = bench.executor,
+                                             .layer = bench.layer,
+                                             .artifact = nullptr,
+                                             .prepared = nullptr},
+                                            {}, bench.context());
   CHECK(out.ending == Ending::Done);
   CHECK(out.executed->outputs.empty());
   CHECK(out.executed->expected_outputs == 0);
@@ -172,13 +203,16 @@ TEST_CASE("recompare counts the kept outputs again for another tolerance") {
   const domain::Outcome first = bench.execute();
   CHECK(first.executed->outputs[0].num_failed == 1);
   const domain::Tolerance wide{.fp_avg_tol = 0.5, .fp_max_tol = 0.5, .fp_abs_tol_frac = 0};
-  const domain::Outcome again = recompare_stage(bench.layer, bench.prepared, first.executed->actual, wide, bench.context());
+  const domain::Outcome again =
+      recompare_stage(bench.layer, bench.prepared, first.executed->actual, wide, bench.context());
   CHECK(again.stage == domain::Stage::Recompare);
   REQUIRE(again.ending == Ending::Done);
   CHECK(again.executed->outputs[0].num_failed == 0);
   CHECK(again.executed->outputs[0].counted_at == wide);
   CHECK(again.executed->outputs[0].max_abs == first.executed->outputs[0].max_abs);
-  CHECK(recompare_stage(bench.layer, bench.prepared, {base::digest_of("gone")}, wide, bench.context()).ending == Ending::LostBlob);
+  CHECK(
+      recompare_stage(bench.layer, bench.prepared, {base::digest_of("gone")}, wide, bench.context())
+          .ending == Ending::LostBlob);
 }
 
 TEST_CASE("timing gives the runs and what was measured, or the failure") {
@@ -194,14 +228,18 @@ TEST_CASE("timing gives the runs and what was measured, or the failure") {
   CHECK_FALSE(failed.timed.has_value());
 }
 
-TEST_CASE("compile works in a folder of its own that is gone afterwards, and every outcome says its stage") {
+TEST_CASE(
+    "compile works in a folder of its own that is gone afterwards, and every outcome says its "
+    "stage") {
   StageBench bench;
   const CompileJob jobs[2] = {{&bench.layer}, {&bench.layer}};
-  const auto out = compile_stage(bench.toolchain, bench.chip, bench.executor, jobs, bench.context());
+  const auto out =
+      compile_stage(bench.toolchain, bench.chip, bench.executor, jobs, bench.context());
   REQUIRE(out.size() == 2);
   CHECK(out[1].stage == domain::Stage::Compile);
   CHECK(bench.toolchain.ran_in.parent_path() == bench.step.scratch);
   CHECK_FALSE(std::filesystem::exists(bench.toolchain.ran_in));
   bench.step.scratch = "/proc/none";
-  CHECK(compile_stage(bench.toolchain, bench.chip, bench.executor, jobs, bench.step)[0].ending == Ending::Infrastructure);
+  CHECK(compile_stage(bench.toolchain, bench.chip, bench.executor, jobs, bench.step)[0].ending ==
+        Ending::Infrastructure);
 }

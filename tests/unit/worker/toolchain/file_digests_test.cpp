@@ -15,7 +15,9 @@ namespace fs = std::filesystem;
 
 namespace {
 
-void write(const fs::path& path, const std::string& text) { std::ofstream(path, std::ios::trunc) << text; }
+void write(const fs::path& path, const std::string& text) {
+  std::ofstream(path, std::ios::trunc) << text;
+}
 
 struct Place {
   base::ScratchFolder folder = *base::ScratchFolder::make(fs::temp_directory_path(), "digests");
@@ -40,9 +42,9 @@ TEST_CASE("a file's digest is remembered by path, size and time across objects")
     first = digests.of(place.file).value();
     CHECK(first == base::digest_of("one"));
   }
-  struct stat before {};
+  struct stat before{};
   REQUIRE(::stat(place.file.c_str(), &before) == 0);
-  write(place.file, "two");  // the same size ...
+  write(place.file, "two");      // the same size ...
   set_time(place.file, before);  // ... and time: what is remembered is believed
   FileDigests digests(place.memory);
   CHECK(digests.of(place.file).value() == first);
@@ -73,7 +75,8 @@ TEST_CASE("a damaged memory costs time only") {
   Place place;
   fs::create_directories(place.memory.parent_path());
   write(place.file, "one");
-  for (const std::string text : {"", "other head\n", "layerfarm tool digests 1\nshort\nzz 1 2 /x\n\n"}) {
+  for (const std::string text :
+       {"", "other head\n", "layerfarm tool digests 1\nshort\nzz 1 2 /x\n\n"}) {
     write(place.memory, text);
     FileDigests digests(place.memory);
     CHECK(digests.of(place.file).value() == base::digest_of("one"));

@@ -1,4 +1,5 @@
-// The iree adapter against a compiler of the test's own: modules are words that say what the compiler shall do with them.
+// The iree adapter against a compiler of the test's own: modules are words that say what the
+// compiler shall do with them.
 #include <doctest/doctest.h>
 
 #include <csignal>
@@ -20,20 +21,27 @@ using nlohmann::json;
 
 namespace {
 
-/// Words a module may be: "good", "refused", "late" (an error without a place, but a name), "nowhere" (an error with neither), "crash", "slow", "no-import",
-/// "import-crash", "old" (refused until raised), "old-bad" (raised in vain), "full" (no room on the disk).
+/// Words a module may be: "good", "refused", "late" (an error without a place, but a name),
+/// "nowhere" (an error with neither), "crash", "slow", "no-import", "import-crash", "old" (refused
+/// until raised), "old-bad" (raised in vain), "full" (no room on the disk).
 struct IreeBench : test::ToolBench {
   domain::ChipSpec chip =
-      domain::parse_chip(R"({"toolchain": "iree", "executors": [{"name": "llvm-cpu", "evidence": "hardware"}]})", "host.json").value();
+      domain::parse_chip(
+          R"({"toolchain": "iree", "executors": [{"name": "llvm-cpu", "evidence": "hardware"}]})",
+          "host.json")
+          .value();
   std::unique_ptr<Toolchain> iree = make_toolchain("iree");
   std::vector<domain::Layer> layers;
   std::vector<std::size_t> batches;  ///< layers in each run of the compiler
 
   IreeBench() {
     helpers.on_sidecar = [](const std::string& request) { return combine(json::parse(request)); };
-    runner.add("iree-compile", [this](const process::Command& command) { return compile(command); });
+    runner.add("iree-compile",
+               [this](const process::Command& command) { return compile(command); });
     runner.add("layerfarm-onnx", [](const process::Command& command) {
-      const auto value = [&command](const std::string& flag) { return *(std::find(command.argv.begin(), command.argv.end(), flag) + 1); };
+      const auto value = [&command](const std::string& flag) {
+        return *(std::find(command.argv.begin(), command.argv.end(), flag) + 1);
+      };
       const std::string word = base::read_file(value("--model")).value();
       if (word == "refused") return test::FakeRun{.exit_code = 1};
       std::ofstream(value("--out")) << (word == "old" ? "good" : "refused");
@@ -56,11 +64,14 @@ struct IreeBench : test::ToolBench {
       }
       const int opset = word.rfind("old", 0) == 0 ? 9 : 17;
       if (word == "no-import") {
-        answers.push_back({{"ok", false}, {"where", "import"}, {"text", "no such operator"}, {"opset", opset}});
+        answers.push_back(
+            {{"ok", false}, {"where", "import"}, {"text", "no such operator"}, {"opset", opset}});
         continue;
       }
       text << "func " << model.at("function").get<std::string>() << "\n" << word << "\n";
-      answers.push_back({{"ok", true}, {"opset", opset}, {"lines", json::array({json::array({line + 1, line + 2})})}});
+      answers.push_back({{"ok", true},
+                         {"opset", opset},
+                         {"lines", json::array({json::array({line + 1, line + 2})})}});
       line += 2;
     }
     std::ofstream(request.at("out").get<std::string>()) << text.str();
@@ -76,16 +87,23 @@ struct IreeBench : test::ToolBench {
     std::size_t count = 0;
     for (int line = 2; module >> func >> function >> word; line += 2, ++count) {
       const std::string place = "module.mlir:" + std::to_string(line) + ":1";
-      if (word == "crash") return {.signal = SIGABRT, .errors = "LLVM ERROR: what\n #0 0x0001 frame\n"};
+      if (word == "crash")
+        return {.signal = SIGABRT, .errors = "LLVM ERROR: what\n #0 0x0001 frame\n"};
       if (word == "slow") return {.never_ends = true};
       if (word == "full") return {.exit_code = 1, .errors = "module.vmfb: No space left on device"};
-      if (word == "refused" || word.rfind("old", 0) == 0) out.errors += place + ": error: cannot do " + function + "\n";
-      if (word == "late") out.errors += "<unknown>:0: error: translation failed\nmodule.mlir:1:1: error: no code\nmodule.mlir:1:1: note: " + function + "_dispatch_0\n";
+      if (word == "refused" || word.rfind("old", 0) == 0)
+        out.errors += place + ": error: cannot do " + function + "\n";
+      if (word == "late")
+        out.errors +=
+            "<unknown>:0: error: translation failed\nmodule.mlir:1:1: error: no "
+            "code\nmodule.mlir:1:1: note: " +
+            function + "_dispatch_0\n";
       if (word == "nowhere") out.errors += "<unknown>:0: error: lost\n";
     }
     batches.push_back(count);
     out.exit_code = out.errors.empty() ? 0 : 1;
-    if (out.errors.empty()) std::ofstream(command.folder / command.argv.back()) << "artifact of " << count;
+    if (out.errors.empty())
+      std::ofstream(command.folder / command.argv.back()) << "artifact of " << count;
     return out;
   }
 
@@ -116,7 +134,9 @@ Answer answer_of(Outcome outcome) {
 
 }  // namespace
 
-TEST_CASE("layers that compile share one artifact, each under its own function, and each has its share of the time") {
+TEST_CASE(
+    "layers that compile share one artifact, each under its own function, and each has its share "
+    "of the time") {
   IreeBench bench;
   const auto out = bench.compile({"good", "good", "good"});
   CHECK(bench.batches == std::vector<std::size_t>{3});
@@ -132,11 +152,15 @@ TEST_CASE("layers that compile share one artifact, each under its own function, 
   CHECK(bench.blobs.get(out[0].artifact->blob).value() == "artifact of 3");
 }
 
-TEST_CASE("the command line compiles for this machine, with float64 as it is, bounded by the batch's n times the unit") {
+TEST_CASE(
+    "the command line compiles for this machine, with float64 as it is, bounded by the batch's n "
+    "times the unit") {
   IreeBench bench;
   bench.compile({"good", "good"});
   const process::Command& command = bench.runner.commands().at(0);
-  const auto has = [&command](const std::string& flag) { return std::count(command.argv.begin(), command.argv.end(), flag) == 1; };
+  const auto has = [&command](const std::string& flag) {
+    return std::count(command.argv.begin(), command.argv.end(), flag) == 1;
+  };
   CHECK(has("--iree-hal-local-target-device-backends=llvm-cpu"));
   CHECK(has("--iree-llvmcpu-target-cpu=host"));
   CHECK(has("--iree-input-demote-f64-to-f32=false"));
@@ -146,14 +170,19 @@ TEST_CASE("the command line compiles for this machine, with float64 as it is, bo
 
 TEST_CASE("options of the chip reach the command line: another backend takes no processor name") {
   IreeBench bench;
-  bench.chip = domain::parse_chip(R"({"toolchain": "iree", "options": {"batch": "2", "compile_flags": ["--a", "--b=c d"]},
-    "executors": [{"name": "x", "evidence": "hardware", "options": {"backend": "vmvx"}}]})", "host.json").value();
+  bench.chip =
+      domain::parse_chip(
+          R"({"toolchain": "iree", "options": {"batch": "2", "compile_flags": ["--a", "--b=c d"]},
+    "executors": [{"name": "x", "evidence": "hardware", "options": {"backend": "vmvx"}}]})",
+          "host.json")
+          .value();
   bench.compile({"good", "good", "good"});
   CHECK(bench.batches == std::vector<std::size_t>{2, 1});
   const auto& argv = bench.runner.commands().at(0).argv;
   CHECK(std::count(argv.begin(), argv.end(), "--iree-hal-local-target-device-backends=vmvx") == 1);
   CHECK(std::count(argv.begin(), argv.end(), "--b=c d") == 1);
-  CHECK(std::none_of(argv.begin(), argv.end(), [](const std::string& flag) { return flag.rfind("--iree-llvmcpu", 0) == 0; }));
+  CHECK(std::none_of(argv.begin(), argv.end(),
+                     [](const std::string& flag) { return flag.rfind("--iree-llvmcpu", 0) == 0; }));
 }
 
 TEST_CASE("all culprits that the errors name leave a batch at once") {
@@ -192,8 +221,12 @@ TEST_CASE("a full disk or a cancel ends the whole batch at once: no half of it w
   CHECK(bench.runner.commands().size() == 1);
 }
 
-TEST_CASE("verdicts and diagnostics of a batch are those of each layer alone, whatever it is compiled with") {
-  const std::vector<std::string> words = {"good", "refused", "late", "nowhere", "crash", "slow", "no-import", "import-crash", "old", "old-bad"};
+TEST_CASE(
+    "verdicts and diagnostics of a batch are those of each layer alone, whatever it is compiled "
+    "with") {
+  const std::vector<std::string> words = {"good",  "refused", "late",      "nowhere",
+                                          "crash", "slow",    "no-import", "import-crash",
+                                          "old",   "old-bad"};
   std::map<std::string, Answer> alone;
   for (const std::string& word : words) {
     IreeBench bench;
@@ -208,7 +241,9 @@ TEST_CASE("verdicts and diagnostics of a batch are those of each layer alone, wh
     }
     const auto out = bench.compile(batch);
     for (std::size_t i = 0; i < batch.size(); ++i) {
-      CHECK_MESSAGE(answer_of(out[i]) == alone[batch[i]], "round " << round << ", layer " << i << " (" << batch[i] << "): " << out[i].diagnostic.text);
+      CHECK_MESSAGE(answer_of(out[i]) == alone[batch[i]],
+                    "round " << round << ", layer " << i << " (" << batch[i]
+                             << "): " << out[i].diagnostic.text);
     }
   }
 }
@@ -221,8 +256,9 @@ TEST_CASE("a refused layer of an old opset is raised and tried once more, and th
   CHECK(out[1].artifact->note.empty());
   CHECK(out[2].ending == Ending::Refused);
   CHECK(out[2].diagnostic.text == "cannot do layer");
-  const auto raises = std::count_if(bench.runner.commands().begin(), bench.runner.commands().end(),
-                                    [](const process::Command& command) { return command.argv[1] == "raise"; });
+  const auto raises =
+      std::count_if(bench.runner.commands().begin(), bench.runner.commands().end(),
+                    [](const process::Command& command) { return command.argv[1] == "raise"; });
   CHECK(raises == 2);  // "refused" is new enough as it is
 }
 
@@ -234,8 +270,10 @@ TEST_CASE("large constants are not put into an artifact that others would have t
     layer.module.blob = bench.blobs.put("good").value();
     jobs.push_back({&layer});
   }
-  bench.layers[1].module.data = {{.name = "w", .blob = bench.blobs.put("w").value(), .bytes = 100 << 20}};
-  const auto out = compile_stage(*bench.iree, bench.chip, bench.chip.executors[0], jobs, bench.context());
+  bench.layers[1].module.data = {
+      {.name = "w", .blob = bench.blobs.put("w").value(), .bytes = 100 << 20}};
+  const auto out =
+      compile_stage(*bench.iree, bench.chip, bench.chip.executors[0], jobs, bench.context());
   CHECK(out[1].ending == Ending::Done);
   CHECK(bench.batches == std::vector<std::size_t>{1, 1, 1});
 }
@@ -246,7 +284,8 @@ TEST_CASE("a module that was pruned is named, and the others compile") {
   bench.layers[0].module.blob = base::digest_of("gone");
   bench.layers[1].module.blob = bench.blobs.put("good").value();
   const CompileJob jobs[2] = {{&bench.layers[0]}, {&bench.layers[1]}};
-  const auto out = compile_stage(*bench.iree, bench.chip, bench.chip.executors[0], jobs, bench.context());
+  const auto out =
+      compile_stage(*bench.iree, bench.chip, bench.chip.executors[0], jobs, bench.context());
   CHECK(out[0].ending == Ending::LostBlob);
   CHECK(out[0].lost == std::vector<base::Digest>{base::digest_of("gone")});
   CHECK(out[1].ending == Ending::Done);
@@ -261,7 +300,12 @@ TEST_CASE("a run hands over inputs and takes outputs as raw files, by function")
   layer.outputs = {{domain::DType::Int64, {2}}};
   domain::Prepared prepared;
   prepared.inputs = {bench.blobs.put("12345678").value(), bench.blobs.put("1").value()};
-  domain::Artifact artifact{.blob = bench.blobs.put("vmfb").value(), .data = {}, .function = "layer_7", .compile_us = 0, .batch = 1, .note = "raised"};
+  domain::Artifact artifact{.blob = bench.blobs.put("vmfb").value(),
+                            .data = {},
+                            .function = "layer_7",
+                            .compile_us = 0,
+                            .batch = 1,
+                            .note = "raised"};
   std::size_t bytes = 16;
   bench.runner.add("iree-run-module", [&bytes](const process::Command& command) {
     std::ofstream(command.folder / "output_0.bin") << std::string(bytes, 'x');
@@ -274,15 +318,19 @@ TEST_CASE("a run hands over inputs and takes outputs as raw files, by function")
   CHECK(run.note == "raised");
   CHECK(run.types == layer.outputs);
   const auto& argv = bench.runner.commands().back().argv;
-  const auto has = [&argv](const std::string& flag) { return std::count(argv.begin(), argv.end(), flag) == 1; };
+  const auto has = [&argv](const std::string& flag) {
+    return std::count(argv.begin(), argv.end(), flag) == 1;
+  };
   CHECK(has("--function=layer_7"));
   CHECK(has("--input=1x2xf32=@" + bench.blobs.path(prepared.inputs[0]).string()));
   CHECK(has("--input=i1=@" + bench.blobs.path(prepared.inputs[1]).string()));
   CHECK(has("--output=@output_0.bin"));
-  CHECK(bench.iree->time(bench.chip, bench.chip.executors[0], job, 2, bench.context()).runs_us == std::vector<std::int64_t>{3000, 3000});
+  CHECK(bench.iree->time(bench.chip, bench.chip.executors[0], job, 2, bench.context()).runs_us ==
+        std::vector<std::int64_t>{3000, 3000});
 
   bytes = 8;
-  const RunResult shorter = bench.iree->run(bench.chip, bench.chip.executors[0], job, bench.context());
+  const RunResult shorter =
+      bench.iree->run(bench.chip, bench.chip.executors[0], job, bench.context());
   CHECK(shorter.ending == Ending::Refused);
   CHECK(shorter.diagnostic.text == "output 0 has 8 bytes, its type 2xi64 takes 16");
 }

@@ -14,17 +14,21 @@ using domain::Ending;
 
 namespace {
 
-domain::ChipSpec chip_with(const std::string& json) { return domain::parse_chip(json, "chip.json").value(); }
+domain::ChipSpec chip_with(const std::string& json) {
+  return domain::parse_chip(json, "chip.json").value();
+}
 
 domain::ChipSpec process_chip(const std::string& options) {
-  return chip_with(R"({"toolchain": "process", "options": )" + options + R"(, "executors": [{"name": "e0", "evidence": "stand-in"}]})");
+  return chip_with(R"({"toolchain": "process", "options": )" + options +
+                   R"(, "executors": [{"name": "e0", "evidence": "stand-in"}]})");
 }
 
 }  // namespace
 
 TEST_CASE("every toolchain of the list is made under its own name, an unknown name gives none") {
   const auto names = toolchain_names();
-  for (const std::string name : {"iree", "null", "ort", "ort-ep", "process"}) CHECK(std::count(names.begin(), names.end(), name) == 1);
+  for (const std::string name : {"iree", "null", "ort", "ort-ep", "process"})
+    CHECK(std::count(names.begin(), names.end(), name) == 1);
   for (const std::string& name : names) {
     const auto made = make_toolchain(name);
     REQUIRE(made != nullptr);
@@ -53,12 +57,15 @@ TEST_CASE("null is always there, needs nothing, starts nothing and is done at on
   CHECK(bench.runner.commands().empty());
 }
 
-TEST_CASE("process runs the chip's command in the step's folder, on the worker's cores, within its bounds") {
+TEST_CASE(
+    "process runs the chip's command in the step's folder, on the worker's cores, within its "
+    "bounds") {
   test::ToolBench bench;
   bench.step.cores = {3};
   bench.runner.add("prog", [](const process::Command&) { return test::FakeRun{}; });
   const auto chip = process_chip(R"({"command": ["prog", "a b", ""]})");
-  const RunResult result = make_toolchain("process")->run(chip, chip.executors[0], {}, bench.context());
+  const RunResult result =
+      make_toolchain("process")->run(chip, chip.executors[0], {}, bench.context());
   CHECK(result.ending == Ending::Done);
   REQUIRE(bench.runner.commands().size() == 1);
   const process::Command& command = bench.runner.commands()[0];
@@ -68,51 +75,68 @@ TEST_CASE("process runs the chip's command in the step's folder, on the worker's
   CHECK(command.bounds.wall == std::chrono::milliseconds(bench.step.limits.run_timeout_ms));
 }
 
-TEST_CASE("process hands over the layer's module when asked, and calls a failing exit code a refusal") {
+TEST_CASE(
+    "process hands over the layer's module when asked, and calls a failing exit code a refusal") {
   test::ToolBench bench;
-  bench.runner.add("prog", [](const process::Command&) { return test::FakeRun{.exit_code = 1, .errors = "no"}; });
+  bench.runner.add("prog", [](const process::Command&) {
+    return test::FakeRun{.exit_code = 1, .errors = "no"};
+  });
   const auto chip = process_chip(R"({"command": ["prog"], "layer_argument": "1"})");
   domain::Layer layer;
   layer.module.blob = bench.blobs.put("module").value();
-  const RunResult result = make_toolchain("process")->run(chip, chip.executors[0], {.layer = &layer, .artifact = nullptr, .prepared = nullptr}, bench.context());
+  const RunResult result = make_toolchain("process")->run(
+      chip, chip.executors[0], {.layer = &layer, .artifact = nullptr, .prepared = nullptr},
+      bench.context());
   CHECK(result.ending == Ending::Refused);
   CHECK(result.diagnostic.text == "no");
   REQUIRE(bench.runner.commands().size() == 1);
   CHECK(base::read_file(bench.runner.commands()[0].argv.back()).value() == "module");
   layer.module.blob = base::digest_of("pruned");
   std::filesystem::remove_all(bench.step.scratch);
-  CHECK(make_toolchain("process")->run(chip, chip.executors[0], {.layer = &layer, .artifact = nullptr, .prepared = nullptr}, bench.context()).lost.size() == 1);
+  CHECK(make_toolchain("process")
+            ->run(chip, chip.executors[0],
+                  {.layer = &layer, .artifact = nullptr, .prepared = nullptr}, bench.context())
+            .lost.size() == 1);
 }
 
 TEST_CASE("process tells a missing command or program before any case runs") {
   const auto toolchain = make_toolchain("process");
   CHECK(toolchain->probe(process_chip(R"({"command": ["true"]})")).found);
   CHECK(toolchain->probe(process_chip(R"({"command": ["/bin/sh"]})")).found);
-  CHECK(toolchain->probe(process_chip(R"({"command": ["no-such-program-here"]})")).missing == "program no-such-program-here");
-  CHECK(toolchain->probe(process_chip(R"({"command": ["/no/such"]})")).missing == "program /no/such");
+  CHECK(toolchain->probe(process_chip(R"({"command": ["no-such-program-here"]})")).missing ==
+        "program no-such-program-here");
+  CHECK(toolchain->probe(process_chip(R"({"command": ["/no/such"]})")).missing ==
+        "program /no/such");
   CHECK(toolchain->probe(process_chip("{}")).missing.find("'command'") != std::string::npos);
   test::ToolBench bench;
   const auto chip = process_chip("{}");
-  CHECK(toolchain->run(chip, chip.executors[0], {}, bench.context()).ending == Ending::Infrastructure);
+  CHECK(toolchain->run(chip, chip.executors[0], {}, bench.context()).ending ==
+        Ending::Infrastructure);
 }
 
 TEST_CASE("process times each run after one warm-up and stops at the first failure") {
   test::ToolBench bench;
   int calls = 0;
-  bench.runner.add("prog", [&calls](const process::Command&) { return test::FakeRun{.exit_code = ++calls == 4 ? 1 : 0, .takes = std::chrono::milliseconds(2)}; });
+  bench.runner.add("prog", [&calls](const process::Command&) {
+    return test::FakeRun{.exit_code = ++calls == 4 ? 1 : 0, .takes = std::chrono::milliseconds(2)};
+  });
   const auto chip = process_chip(R"({"command": ["prog"]})");
   const auto toolchain = make_toolchain("process");
-  CHECK(toolchain->time(chip, chip.executors[0], {}, 2, bench.context()).runs_us == std::vector<std::int64_t>{2000, 2000});
+  CHECK(toolchain->time(chip, chip.executors[0], {}, 2, bench.context()).runs_us ==
+        std::vector<std::int64_t>{2000, 2000});
   CHECK(toolchain->time(chip, chip.executors[0], {}, 2, bench.context()).ending == Ending::Refused);
   CHECK(calls == 4);
 }
 
-TEST_CASE("every installed chip file is right, is named as its file, and names a toolchain that exists") {
+TEST_CASE(
+    "every installed chip file is right, is named as its file, and names a toolchain that exists") {
   std::size_t count = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(std::string(test::kConfigsFolder) + "/chips")) {
+  for (const auto& entry :
+       std::filesystem::directory_iterator(std::string(test::kConfigsFolder) + "/chips")) {
     if (entry.path().extension() != ".json") continue;
     ++count;
-    const auto chip = domain::parse_chip(base::read_file(entry.path()).value(), entry.path().string());
+    const auto chip =
+        domain::parse_chip(base::read_file(entry.path()).value(), entry.path().string());
     REQUIRE_MESSAGE(chip.has_value(), chip.error().text());
     CHECK(chip->name == entry.path().stem());
     CHECK_MESSAGE(make_toolchain(chip->toolchain) != nullptr, chip->name);

@@ -21,13 +21,18 @@ struct HelpersBench : test::ToolBench {
     out.most_jobs = 3;
     return out;
   }
-  ResidentHelpers make() { return {runner, blobs, cancel, {1}, folder.path() / "helpers", kind("ort"), kind("sidecar")}; }
+  ResidentHelpers make() {
+    return {runner, blobs, cancel, {1}, folder.path() / "helpers", kind("ort"), kind("sidecar")};
+  }
   [[nodiscard]] std::size_t starts() const { return runner.commands().size(); }
 };
 
-const process::Bounds kBounds = {.wall = std::chrono::seconds(5), .memory_bytes = 1 << 20, .output_bytes = 0, .file_bytes = 0};
+const process::Bounds kBounds = {
+    .wall = std::chrono::seconds(5), .memory_bytes = 1 << 20, .output_bytes = 0, .file_bytes = 0};
 
-test::FakeAnswer good(const process::Command&, const std::string& request) { return {.reply = R"({"ok": true, "heard": )" + request + "}"}; }
+test::FakeAnswer good(const process::Command&, const std::string& request) {
+  return {.reply = R"({"ok": true, "heard": )" + request + "}"};
+}
 
 }  // namespace
 
@@ -62,25 +67,31 @@ TEST_CASE("a helper is renewed after so many jobs, and when a job may take more 
   CHECK(bench.starts() == 3);
 }
 
-TEST_CASE("a helper that dies in hand is reported with its signal and what it printed, and the next job gets a fresh one") {
+TEST_CASE(
+    "a helper that dies in hand is reported with its signal and what it printed, and the next job "
+    "gets a fresh one") {
   HelpersBench bench;
   bool die = true;
-  bench.runner.add_resident("ort", [&die](const process::Command& command, const std::string& request) {
-    if (!die) return good(command, request);
-    return test::FakeAnswer{.reply = "", .run = {.signal = SIGSEGV, .errors = "last words"}, .dies = true};
-  });
+  bench.runner.add_resident(
+      "ort", [&die](const process::Command& command, const std::string& request) {
+        if (!die) return good(command, request);
+        return test::FakeAnswer{
+            .reply = "", .run = {.signal = SIGSEGV, .errors = "last words"}, .dies = true};
+      });
   ResidentHelpers helpers = bench.make();
   const HelperAnswer answer = helpers.ort(R"({"op": "x"})", kBounds);
   CHECK(answer.ending == Ending::Crashed);
   CHECK(answer.diagnostic.cause == "crashed: SIGSEGV");
   CHECK(answer.diagnostic.text == "last words");
-  CHECK(bench.blobs.get(answer.diagnostic.raw).value().find(R"(request: {"op": "x"})") != std::string::npos);
+  CHECK(bench.blobs.get(answer.diagnostic.raw).value().find(R"(request: {"op": "x"})") !=
+        std::string::npos);
   die = false;
   CHECK(helpers.ort("{}", kBounds).ending == Ending::Done);
   CHECK(bench.starts() == 2);
 }
 
-TEST_CASE("a helper that leaves in the middle of a request did not refuse it, with whatever exit code") {
+TEST_CASE(
+    "a helper that leaves in the middle of a request did not refuse it, with whatever exit code") {
   HelpersBench bench;
   bench.runner.add_resident("ort", [](const process::Command&, const std::string&) {
     return test::FakeAnswer{.reply = "", .run = {.exit_code = 0}, .dies = true};
@@ -102,10 +113,14 @@ TEST_CASE("a request that outlives its deadline is a time-out that names the lim
   CHECK(answer.diagnostic.cause == "timed out after 5 s");
 }
 
-TEST_CASE("an answer that is not ok is a refusal with the helper's own place and text, and its JSON stays") {
+TEST_CASE(
+    "an answer that is not ok is a refusal with the helper's own place and text, and its JSON "
+    "stays") {
   HelpersBench bench;
   bench.runner.add_resident("ort", [](const process::Command&, const std::string&) {
-    return test::FakeAnswer{.reply = R"({"ok": false, "where": "compile", "text": "MEM_ALLOC, Code: 1002", "more": 1})"};
+    return test::FakeAnswer{
+        .reply =
+            R"({"ok": false, "where": "compile", "text": "MEM_ALLOC, Code: 1002", "more": 1})"};
   });
   ResidentHelpers helpers = bench.make();
   const HelperAnswer answer = helpers.ort("{}", kBounds);
@@ -120,23 +135,29 @@ TEST_CASE("an answer that is not ok is a refusal with the helper's own place and
 
 TEST_CASE("an answer that is no JSON object ends the helper") {
   HelpersBench bench;
-  bench.runner.add_resident("ort", [](const process::Command&, const std::string&) { return test::FakeAnswer{.reply = "hello"}; });
+  bench.runner.add_resident("ort", [](const process::Command&, const std::string&) {
+    return test::FakeAnswer{.reply = "hello"};
+  });
   ResidentHelpers helpers = bench.make();
   CHECK(helpers.ort("{}", kBounds).ending == Ending::Crashed);
   CHECK(helpers.ort("{}", kBounds).ending == Ending::Crashed);
   CHECK(bench.starts() == 2);
 }
 
-TEST_CASE("a helper whose files are missing says which and how to get them; that is not the case's fault") {
+TEST_CASE(
+    "a helper whose files are missing says which and how to get them; that is not the case's "
+    "fault") {
   HelpersBench bench;
   HelperKind kind = bench.kind("sidecar");
   kind.needed = {"/nowhere/bin/python"};
   kind.how_to_get = "run scripts/setup";
-  ResidentHelpers helpers(bench.runner, bench.blobs, bench.cancel, {}, bench.folder.path() / "helpers", bench.kind("ort"), kind);
+  ResidentHelpers helpers(bench.runner, bench.blobs, bench.cancel, {},
+                          bench.folder.path() / "helpers", bench.kind("ort"), kind);
   const HelperAnswer answer = helpers.sidecar("{}", kBounds);
   CHECK(answer.ending == Ending::Infrastructure);
   CHECK(answer.diagnostic.text == "sidecar cannot start: python is missing; run scripts/setup");
-  CHECK(helpers.ort("{}", kBounds).ending == Ending::Infrastructure);  // no such program in this test's world
+  CHECK(helpers.ort("{}", kBounds).ending ==
+        Ending::Infrastructure);  // no such program in this test's world
 }
 
 TEST_CASE("the real helpers are found without PATH or activation") {

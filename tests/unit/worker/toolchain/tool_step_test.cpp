@@ -36,7 +36,10 @@ ProcessResult signalled(int signal) {
   return out;
 }
 
-const process::Bounds kBounds = {.wall = std::chrono::seconds(240), .memory_bytes = 512 << 20, .output_bytes = 1000, .file_bytes = 3 << 20};
+const process::Bounds kBounds = {.wall = std::chrono::seconds(240),
+                                 .memory_bytes = 512 << 20,
+                                 .output_bytes = 1000,
+                                 .file_bytes = 3 << 20};
 
 }  // namespace
 
@@ -62,8 +65,14 @@ TEST_CASE("a success is never called a full disk, whatever it prints") {
   CHECK(ending_of(exited(0, "No space left on device")) == Ending::Done);
 }
 
-TEST_CASE("bounds come from the limits; a batch has n times the time of one and no more of anything else") {
-  const domain::Limits limits{.compile_timeout_ms = 1500, .run_timeout_ms = 700, .memory_bytes = 11, .output_bytes = 12, .file_bytes = 13};
+TEST_CASE(
+    "bounds come from the limits; a batch has n times the time of one and no more of anything "
+    "else") {
+  const domain::Limits limits{.compile_timeout_ms = 1500,
+                              .run_timeout_ms = 700,
+                              .memory_bytes = 11,
+                              .output_bytes = 12,
+                              .file_bytes = 13};
   const auto batch = compile_bounds(limits, 4);
   CHECK(batch.wall == std::chrono::milliseconds(6000));
   CHECK(batch.memory_bytes == 11);
@@ -75,9 +84,14 @@ TEST_CASE("bounds come from the limits; a batch has n times the time of one and 
   CHECK(cause_of(late, run_bounds(limits)) == "timed out after 700 ms");
 }
 
-TEST_CASE("a failed tool leaves a diagnostic for people and a raw report with command, versions and all it printed") {
+TEST_CASE(
+    "a failed tool leaves a diagnostic for people and a raw report with command, versions and all "
+    "it printed") {
   test::ToolBench bench;
-  bench.runner.add("tool", [](const process::Command&) { return test::FakeRun{.exit_code = 2, .output = "out text", .errors = "/tmp/a/b.mlir: bad thing"}; });
+  bench.runner.add("tool", [](const process::Command&) {
+    return test::FakeRun{
+        .exit_code = 2, .output = "out text", .errors = "/tmp/a/b.mlir: bad thing"};
+  });
   ToolCall call{.command = {}, .where = "compile", .tool = "tool 1.2"};
   call.command.argv = {"/opt/tool", "--flag", "a b"};
   const ToolEnd end = run_tool(call, bench.context());
@@ -88,16 +102,24 @@ TEST_CASE("a failed tool leaves a diagnostic for people and a raw report with co
   CHECK(end.diagnostic.text.find("/tmp/a") == std::string::npos);
   const auto raw = bench.blobs.get(end.diagnostic.raw);
   REQUIRE(raw.has_value());
-  for (const char* part : {"tool 1.2", R"(["/opt/tool","--flag","a b"])", "out text", "/tmp/a/b.mlir: bad thing", "exit code 2"}) {
+  for (const char* part : {"tool 1.2", R"(["/opt/tool","--flag","a b"])", "out text",
+                           "/tmp/a/b.mlir: bad thing", "exit code 2"}) {
     CHECK_MESSAGE(raw->find(part) != std::string::npos, part);
   }
 }
 
-TEST_CASE("a tool that fails without a word is told by its exit code, one that speaks on standard output is heard") {
+TEST_CASE(
+    "a tool that fails without a word is told by its exit code, one that speaks on standard output "
+    "is heard") {
   test::ToolBench bench;
   bench.runner.add("mute", [](const process::Command&) { return test::FakeRun{.exit_code = 9}; });
-  bench.runner.add("wrong", [](const process::Command&) { return test::FakeRun{.exit_code = 1, .output = "it is broken"}; });
-  ToolCall call{.command = {.argv = {"mute"}, .environment = {}, .folder = {}, .cores = {}, .bounds = {}}, .where = "run", .tool = "t"};
+  bench.runner.add("wrong", [](const process::Command&) {
+    return test::FakeRun{.exit_code = 1, .output = "it is broken"};
+  });
+  ToolCall call{
+      .command = {.argv = {"mute"}, .environment = {}, .folder = {}, .cores = {}, .bounds = {}},
+      .where = "run",
+      .tool = "t"};
   CHECK(run_tool(call, bench.context()).diagnostic.text == "exit code 9");
   call.command.argv = {"wrong"};
   CHECK(run_tool(call, bench.context()).diagnostic.text == "it is broken");
@@ -105,7 +127,10 @@ TEST_CASE("a tool that fails without a word is told by its exit code, one that s
 
 TEST_CASE("a program that is not there is not the case's fault") {
   test::ToolBench bench;
-  ToolCall call{.command = {.argv = {"absent"}, .environment = {}, .folder = {}, .cores = {}, .bounds = {}}, .where = "run", .tool = "t"};
+  ToolCall call{
+      .command = {.argv = {"absent"}, .environment = {}, .folder = {}, .cores = {}, .bounds = {}},
+      .where = "run",
+      .tool = "t"};
   const ToolEnd end = run_tool(call, bench.context());
   CHECK(end.ending == Ending::Infrastructure);
   CHECK(end.diagnostic.cause == "not started");
@@ -113,8 +138,10 @@ TEST_CASE("a program that is not there is not the case's fault") {
 }
 
 TEST_CASE("an error of our own is an infrastructure diagnostic with its text") {
-  const auto why = infrastructure("compile", {.code = base::ErrorCode::Internal, .message = "disk gone", .context = {}});
+  const auto why = infrastructure(
+      "compile", {.code = base::ErrorCode::Internal, .message = "disk gone", .context = {}});
   CHECK(why.where == "compile");
   CHECK(why.text.find("disk gone") != std::string::npos);
-  CHECK(diagnostic("a", "b", "c") == domain::Diagnostic{.where = "a", .cause = "b", .text = "c", .raw = {}});
+  CHECK(diagnostic("a", "b", "c") ==
+        domain::Diagnostic{.where = "a", .cause = "b", .text = "c", .raw = {}});
 }
