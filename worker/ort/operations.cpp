@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "shared/base/files.h"
+#include "worker/ort/log.h"
 #include "worker/ort/model_bytes.h"
 #include "worker/ort/request.h"
 #include "worker/ort/session.h"
@@ -49,22 +50,41 @@ auto in_step(const char* where, const Work& work) {
   }
 }
 
-/// The step in which a session that cannot be made has failed: the CPU provider compiles nothing.
-const char* opening_step(const SessionRequest& request) {
-  return request.provider ? "compile" : "import";
-}
-
 struct Opened {
   Ort::Session session;
   std::int64_t took_us = 0;
 };
 
-Opened open(Runtime& runtime, const SessionRequest& request) {
-  return in_step(opening_step(request), [&] {
+/// Makes the session, `configure` adding to its options. Where a provider refuses, it is asked once more
+/// with everything logged, so that the answer begins with its reasons.
+template <typename Configure>
+Opened make_session(Runtime& runtime, const SessionRequest& request, const Configure& configure) {
+  const auto attempt = [&](OrtLoggingLevel level) {
+    Ort::SessionOptions options = session_options(runtime, request);
+    options.SetLogSeverityLevel(level);
+    configure(options);
     const Watch watch;
-    Ort::Session session = open_session(runtime, request, session_options(runtime, request));
+    Ort::Session session = open_session(runtime, request, options);
     return Opened{std::move(session), watch.microseconds()};
-  });
+  };
+  try {
+    return attempt(ORT_LOGGING_LEVEL_ERROR);
+  } catch (const Ort::Exception& error) {
+    // The CPU provider says all there is to say by itself.
+    if (!request.provider) throw Failure{"import", error.what()};
+  }
+  const Listener listener;
+  try {
+    return attempt(ORT_LOGGING_LEVEL_VERBOSE);
+  } catch (const Ort::Exception& error) {
+    std::string text;
+    for (const std::string& reason : listener.reasons()) text += reason + "\n";
+    throw Failure{"compile", text + error.what()};
+  }
+}
+
+Opened open(Runtime& runtime, const SessionRequest& request) {
+  return make_session(runtime, request, [](Ort::SessionOptions&) {});
 }
 
 json describe(Runtime& runtime) {
@@ -149,24 +169,19 @@ json compile(Runtime& runtime, const CompileRequest& request) {
     return names;
   };
   const std::vector<std::string> before = files_now();
-  const std::int64_t took_us = in_step("compile", [&] {
-    Ort::SessionOptions options = session_options(runtime, request.session);
+  const Opened opened = make_session(runtime, request.session, [&](Ort::SessionOptions& options) {
     options.AddConfigEntry("ep.context_enable", "1");
     options.AddConfigEntry("ep.context_embed_mode", "0");
     options.AddConfigEntry("ep.context_file_path", request.output.c_str());
-    const Watch watch;
-    const Ort::Session session = open_session(runtime, request.session, options);
-    return watch.microseconds();
   });
+  json files = json::array();
   std::error_code ignored;
-  if (!std::filesystem::is_regular_file(output, ignored))
-    throw Failure{"compile", "the provider made no context binary"};
-  json files = json::array({output.filename().string()});
+  // Nothing is written when the provider makes no such binaries, or nothing was left for it once constants were folded.
+  if (std::filesystem::is_regular_file(output, ignored)) files.push_back(output.filename().string());
   for (const std::string& name : files_now()) {
-    if (name != output.filename() && !std::binary_search(before.begin(), before.end(), name))
-      files.push_back(name);
+    if (name != output.filename() && !std::binary_search(before.begin(), before.end(), name)) files.push_back(name);
   }
-  return {{"ok", true}, {"files", files}, {"session_us", took_us}};
+  return {{"ok", true}, {"files", files}, {"session_us", opened.took_us}};
 }
 
 // --- shapes ---

@@ -7,6 +7,7 @@
 
 #include "shared/base/build_info.h"
 #include "shared/base/places.h"
+#include "worker/ort/log.h"
 
 namespace layerfarm::worker::ort {
 namespace {
@@ -58,8 +59,8 @@ base::Result<Runtime> Runtime::open() {
   }
   Ort::InitApi(api);
   try {
-    // Errors come back as text; what the library logs by itself would only fill the kept output.
-    return Runtime(base->GetVersionString(), Ort::Env(ORT_LOGGING_LEVEL_ERROR, "layerfarm"));
+    // Errors come back as text; all else that is logged goes through log_line.
+    return Runtime(base->GetVersionString(), Ort::Env(ORT_LOGGING_LEVEL_ERROR, "layerfarm", log_line, nullptr));
   } catch (const Ort::Exception& error) {
     return fail(ErrorCode::Unavailable,
                 std::string("ONNX Runtime does not start: ") + error.what());

@@ -120,7 +120,10 @@ class OrtEpToolchain final : public Toolchain {
   RunResult run(const domain::ChipSpec& chip, const domain::ExecutorSpec& executor, const RunJob& job, StepContext& context) override {
     RunResult out;
     const auto session = placed_session(domain::merged_options(chip, executor), job, context, out);
-    return session ? ort_run(*session, prepared_inputs(*job.layer, *job.prepared, context.blobs), context) : out;
+    if (!session) return out;
+    out = ort_run(*session, prepared_inputs(*job.layer, *job.prepared, context.blobs), context);
+    if (job.artifact != nullptr) out.note = job.artifact->note;
+    return out;
   }
 
   TimeResult time(const domain::ChipSpec& chip, const domain::ExecutorSpec& executor, const RunJob& job, int runs, StepContext& context) override {
@@ -168,6 +171,13 @@ class OrtEpToolchain final : public Toolchain {
     out.ending = compiled.ending;
     out.diagnostic = std::move(compiled.diagnostic);
     if (out.ending != Ending::Done) return out;
+    if (compiled.model.empty()) {
+      // It took the layer all the same, so the layer runs in a session of its own.
+      out = module_as_artifact(layer, out.tool);
+      out.artifact->compile_us = compiled.took_us;
+      out.artifact->note = "ran without a context binary: the provider wrote none";
+      return out;
+    }
     domain::Artifact artifact;
     artifact.compile_us = compiled.took_us;
     const auto keep = [&](const fs::path& file, base::Digest& blob) {

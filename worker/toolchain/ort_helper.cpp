@@ -138,10 +138,8 @@ OrtCompiled ort_compile(const OrtSession& session, const fs::path& folder, const
       }
     }
     out.took_us = asked.answer.at("session_us").get<std::int64_t>();
+    if (out.model.empty() && !out.beside.empty()) throw json::other_error::create(500, "binaries without a model", nullptr);
   } catch (const json::exception&) {
-    out.model.clear();
-  }
-  if (out.model.empty()) {
     out = OrtCompiled{};
     out.diagnostic = odd_answer("compile");
   }

@@ -47,7 +47,7 @@ struct OrtInput {
 /// Files that a compile made.
 struct OrtCompiled {
   domain::Ending ending = domain::Ending::Infrastructure;
-  std::filesystem::path model;                 ///< Done: the context model
+  std::filesystem::path model;  ///< Done: the context model; empty when the provider wrote none
   std::vector<std::filesystem::path> beside;   ///< Done: files that it names
   std::int64_t took_us = 0;
   domain::Diagnostic diagnostic;               ///< else

@@ -132,6 +132,31 @@ TEST_CASE_FIXTURE(OrtBench, "a provider compiles a context binary, and the run u
   CHECK(asked.back().at("no_fallback") == true);
 }
 
+TEST_CASE_FIXTURE(OrtBench, "a layer for which the provider writes no binary runs from its module, and says so") {
+  const auto chip = vendor_chip();
+  const auto toolchain = make_toolchain("ort-ep");
+  reply = {{"ok", true}, {"files", json::array()}, {"session_us", 9}};
+  helpers.on_ort = [this](const std::string& request) {
+    asked.push_back(json::parse(request));
+    return HelperAnswer{.ending = Ending::Done, .json = reply.dump(), .diagnostic = {}};
+  };
+  const CompileJob job{.layer = &layer};
+  const auto compiled = toolchain->compile(chip, chip.executors[0], {&job, 1}, context());
+  REQUIRE(compiled[0].ending == Ending::Done);
+  const domain::Artifact artifact = compiled[0].artifact.value();
+  CHECK(artifact.blob == layer.module.blob);
+  CHECK(!artifact.note.empty());
+  reply_with_output();
+  const RunResult run = toolchain->run(chip, chip.executors[0], {.layer = &layer, .artifact = &artifact, .prepared = &prepared}, context());
+  CHECK(run.ending == Ending::Done);
+  CHECK(run.note == artifact.note);
+  CHECK(asked.back().contains("provider"));
+  CHECK(base::read_file(asked.back().at("model").get<std::string>()).value() == "the module");
+  // Binaries that no model names are no answer.
+  reply = {{"ok", true}, {"files", {"stray.bin"}}, {"session_us", 9}};
+  CHECK(toolchain->compile(chip, chip.executors[0], {&job, 1}, context())[0].ending == Ending::Infrastructure);
+}
+
 TEST_CASE_FIXTURE(OrtBench, "the host executor of a vendor's chip runs on the CPU provider") {
   const auto chip = vendor_chip();
   reply_with_output();
