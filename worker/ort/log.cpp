@@ -42,7 +42,8 @@ std::vector<std::string> reasons_in(const std::string& message) {
     const std::string low = lower(line);
     if (std::none_of(kWords.begin(), kWords.end(), [&](std::string_view word) { return low.find(word) != std::string::npos; })) continue;
     if (low.starts_with("reason :")) line.erase(0, std::min(line.find_first_not_of(' ', 8), line.size()));
-    if (!line.empty()) out.push_back(std::move(line));
+    // A heading's content is in the lines after it.
+    if (!line.empty() && line.back() != ':') out.push_back(std::move(line));
   }
   return out;
 }

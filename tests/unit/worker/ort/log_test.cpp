@@ -20,6 +20,7 @@ TEST_CASE("only lines that give a reason are taken from a message") {
   CHECK(reasons_in("profiling off").empty());
   CHECK(reasons_in("").empty());
   CHECK(reasons_in("REASON :").empty());
+  CHECK(reasons_in("Unsupported nodes:").empty());
 }
 
 TEST_CASE("reasons are caught only while somebody listens, each once, and not without end") {
