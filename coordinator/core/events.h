@@ -50,8 +50,8 @@ struct WorkerJoined {
   std::uint32_t leases = 2;
   /// Kept where still valid, else cancelled.
   std::vector<HeldAttempt> held = {};
-  /// The same process's earlier registration: its leases move over; what is not in `held` goes back
-  /// to the queue unblamed.
+  /// The same process's earlier registration, on the same host: its leases move over; what is not
+  /// in `held` goes back to the queue unblamed.
   std::optional<WorkerId> replaces = {};
 };
 

@@ -205,7 +205,8 @@ void worker_joined(State& state, const WorkerJoined& event) {
   enrol(state, event.worker, std::move(worker));
   if (const auto old = earlier_registration(state, event); old && state.worker(*old) != nullptr) {
     LAYERFARM_CHECK(*old != event.worker);
-    take_over(state, *old, event.worker, event.held);
+    // A process does not change its machine: whoever says so is another one.
+    if (state.worker(*old)->host == event.host) take_over(state, *old, event.worker, event.held);
   }
   adopt(state, event.worker, event.held);
   wake_for(state, state.kinds[state.workers.at(event.worker).kind]);
