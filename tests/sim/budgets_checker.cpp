@@ -14,7 +14,8 @@ struct Seen {
   std::map<Ending, std::uint32_t> endings;
   std::set<WorkerId> places;  ///< infrastructure endings, and losses of workers that held it
   std::uint32_t faults = 0;
-  std::uint32_t deaths = 0;  ///< workers that died with it in hand
+  std::uint32_t deaths = 0;        ///< workers that died with it in hand
+  std::uint32_t begun_deaths = 0;  ///< ... and had said that they began it
 };
 
 class Budgets final : public Checker {
@@ -24,12 +25,18 @@ class Budgets final : public Checker {
   void new_life(const CorePolicy& policy) override {
     policy_ = policy;
     seen_.clear();
+    newest_.clear();
     held_.clear();
   }
 
   void event(const Event& event) override {
     if (const auto* ended = std::get_if<AttemptsEnded>(&event)) {
       for (const EndedAttempt& one : ended->ended) note(ended->worker, one);
+    }
+    if (const auto* started = std::get_if<AttemptsStarted>(&event)) {
+      for (const AttemptId attempt : started->attempts) {
+        if (held_[started->worker].contains(attempt)) begun_.insert(attempt);
+      }
     }
     if (const auto* joined = std::get_if<WorkerJoined>(&event)) join(*joined);
     if (const auto* left = std::get_if<WorkerLeft>(&event)) {
@@ -44,6 +51,7 @@ class Budgets final : public Checker {
       for (const GivenJob& job : lease->jobs) {
         held_[lease->worker][job.attempt] = job.job;
         job_of_[job.attempt] = job.job;
+        newest_[job.job] = job.attempt;
       }
     }
     // Jobs that the core has counted are counted here before it says so: the drop comes first.
@@ -82,6 +90,8 @@ class Budgets final : public Checker {
       ++seen.faults;
       seen.places.insert(worker);
       if (died) ++seen.deaths;
+      const bool current = newest_.contains(job) && newest_[job] == attempt;
+      if (died && current && begun_.contains(attempt)) ++seen.begun_deaths;
     }
     held_.erase(worker);
   }
@@ -109,6 +119,9 @@ class Budgets final : public Checker {
         if (seen.places.size() < policy_.max_places && seen.faults < policy_.max_faults) {
           world_.fail(name + " is unsettled without as many faults");
         }
+        if (seen.begun_deaths >= policy_.deaths_verdict) {
+          world_.fail(name + " kills its worker, and is only unsettled");
+        }
         return;
       case UnsettledReason::LostBlobs:
         if (seen.endings[Ending::LostBlob] <= policy_.max_lost_blobs) {
@@ -125,6 +138,8 @@ class Budgets final : public Checker {
   CorePolicy policy_;
   std::map<JobId, Seen> seen_;
   std::map<AttemptId, JobId> job_of_;
+  std::map<JobId, AttemptId> newest_;
+  std::set<AttemptId> begun_;
   std::map<WorkerId, std::map<AttemptId, JobId>> held_;
 };
 
