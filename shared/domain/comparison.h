@@ -21,7 +21,7 @@ inline constexpr std::array<double, 12> kRelativeEdges = {0.0,  1e-8, 1e-7, 1e-6
 /// Fractions of max|expected| for which the greatest relative difference is kept (see
 /// Comparison::max_rel_above).
 inline constexpr std::array<double, 8> kAbsFractions = {0.0,  1e-5, 1e-4, 1e-3,
-                                                         5e-3, 1e-2, 2e-2, 5e-2};
+                                                        5e-3, 1e-2, 2e-2, 5e-2};
 
 /// rel = |e-o| / (|e|+|o|+1e-6). Arithmetic: float32 for f16, bf16 and f32, float64 for f64, exact
 /// for integers and bool.

@@ -14,8 +14,8 @@ constexpr std::size_t kMostReasons = 20;
 /// Shared with threads of the library, which is why this one lock is here.
 struct Caught {
   std::mutex mutex;
-  bool listening = false;             // guarded by mutex
-  std::vector<std::string> reasons;   // guarded by mutex
+  bool listening = false;            // guarded by mutex
+  std::vector<std::string> reasons;  // guarded by mutex
 };
 
 Caught& caught() {
@@ -24,14 +24,17 @@ Caught& caught() {
 }
 
 std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  std::transform(text.begin(), text.end(), text.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
   return text;
 }
 
 }  // namespace
 
 std::vector<std::string> reasons_in(const std::string& message) {
-  constexpr std::array<std::string_view, 5> kWords = {"reason", "not supported", "unsupported", "does not support", "mem_alloc"};
+  constexpr std::array<std::string_view, 5> kWords = {"reason", "not supported", "unsupported",
+                                                      "does not support", "mem_alloc"};
   std::vector<std::string> out;
   for (std::size_t start = 0; start < message.size();) {
     const std::size_t end = std::min(message.find('\n', start), message.size());
@@ -40,8 +43,11 @@ std::vector<std::string> reasons_in(const std::string& message) {
     line.erase(0, std::min(line.find_first_not_of(" \t\r"), line.size()));
     line.erase(line.find_last_not_of(" \t\r") + 1);
     const std::string low = lower(line);
-    if (std::none_of(kWords.begin(), kWords.end(), [&](std::string_view word) { return low.find(word) != std::string::npos; })) continue;
-    if (low.starts_with("reason :")) line.erase(0, std::min(line.find_first_not_of(' ', 8), line.size()));
+    if (std::none_of(kWords.begin(), kWords.end(),
+                     [&](std::string_view word) { return low.find(word) != std::string::npos; }))
+      continue;
+    if (low.starts_with("reason :"))
+      line.erase(0, std::min(line.find_first_not_of(' ', 8), line.size()));
     // A heading's content is in the lines after it.
     if (!line.empty() && line.back() != ':') out.push_back(std::move(line));
   }
@@ -64,14 +70,16 @@ std::vector<std::string> Listener::reasons() const {
   return caught().reasons;
 }
 
-void ORT_API_CALL log_line(void* /*param*/, OrtLoggingLevel severity, const char* /*category*/, const char* /*log_id*/, const char* place, const char* message) {
+void ORT_API_CALL log_line(void* /*param*/, OrtLoggingLevel severity, const char* /*category*/,
+                           const char* /*log_id*/, const char* place, const char* message) {
   if (severity >= ORT_LOGGING_LEVEL_ERROR) std::fprintf(stderr, "%s: %s\n", place, message);
   Caught& all = caught();
   const std::lock_guard lock(all.mutex);
   if (!all.listening) return;
   for (std::string& reason : reasons_in(message)) {
     if (all.reasons.size() >= kMostReasons) return;
-    if (std::find(all.reasons.begin(), all.reasons.end(), reason) == all.reasons.end()) all.reasons.push_back(std::move(reason));
+    if (std::find(all.reasons.begin(), all.reasons.end(), reason) == all.reasons.end())
+      all.reasons.push_back(std::move(reason));
   }
 }
 

@@ -1,5 +1,6 @@
-// What ONNX Runtime and its providers log: errors go to standard error as usual; while somebody listens, the lines that say why a node was not taken are
-// caught at every level, since providers hide their reasons among the debug output.
+// What ONNX Runtime and its providers log: errors go to standard error as usual; while somebody
+// listens, the lines that say why a node was not taken are caught at every level, since providers
+// hide their reasons among the debug output.
 #pragma once
 
 #include <string>
@@ -21,7 +22,8 @@ class Listener {
 };
 
 /// To be given to the environment. Called by any thread of the library's.
-void ORT_API_CALL log_line(void* param, OrtLoggingLevel severity, const char* category, const char* log_id, const char* place, const char* message);
+void ORT_API_CALL log_line(void* param, OrtLoggingLevel severity, const char* category,
+                           const char* log_id, const char* place, const char* message);
 
 /// The lines of a message that say why something was not done; empty for all else.
 [[nodiscard]] std::vector<std::string> reasons_in(const std::string& message);

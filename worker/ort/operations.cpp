@@ -55,8 +55,8 @@ struct Opened {
   std::int64_t took_us = 0;
 };
 
-/// Makes the session, `configure` adding to its options. Where a provider refuses, it is asked once more
-/// with everything logged, so that the answer begins with its reasons.
+/// Makes the session, `configure` adding to its options. Where a provider refuses, it is asked once
+/// more with everything logged, so that the answer begins with its reasons.
 template <typename Configure>
 Opened make_session(Runtime& runtime, const SessionRequest& request, const Configure& configure) {
   const auto attempt = [&](OrtLoggingLevel level) {
@@ -176,10 +176,13 @@ json compile(Runtime& runtime, const CompileRequest& request) {
   });
   json files = json::array();
   std::error_code ignored;
-  // Nothing is written when the provider makes no such binaries, or nothing was left for it once constants were folded.
-  if (std::filesystem::is_regular_file(output, ignored)) files.push_back(output.filename().string());
+  // Nothing is written when the provider makes no such binaries, or nothing was left for it once
+  // constants were folded.
+  if (std::filesystem::is_regular_file(output, ignored))
+    files.push_back(output.filename().string());
   for (const std::string& name : files_now()) {
-    if (name != output.filename() && !std::binary_search(before.begin(), before.end(), name)) files.push_back(name);
+    if (name != output.filename() && !std::binary_search(before.begin(), before.end(), name))
+      files.push_back(name);
   }
   return {{"ok", true}, {"files", files}, {"session_us", opened.took_us}};
 }

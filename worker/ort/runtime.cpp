@@ -60,7 +60,8 @@ base::Result<Runtime> Runtime::open() {
   Ort::InitApi(api);
   try {
     // Errors come back as text; all else that is logged goes through log_line.
-    return Runtime(base->GetVersionString(), Ort::Env(ORT_LOGGING_LEVEL_ERROR, "layerfarm", log_line, nullptr));
+    return Runtime(base->GetVersionString(),
+                   Ort::Env(ORT_LOGGING_LEVEL_ERROR, "layerfarm", log_line, nullptr));
   } catch (const Ort::Exception& error) {
     return fail(ErrorCode::Unavailable,
                 std::string("ONNX Runtime does not start: ") + error.what());

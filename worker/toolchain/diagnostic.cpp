@@ -40,14 +40,18 @@ std::size_t escape_length(std::string_view text) {
 std::size_t character_length(std::string_view text) {
   const auto first = static_cast<unsigned char>(text[0]);
   if (first < 0x80) return 1;
-  const std::size_t length = first >= 0xC2 && first <= 0xDF ? 2 : (first & 0xF0U) == 0xE0U ? 3 : first >= 0xF0 && first <= 0xF4 ? 4 : 0;
+  const std::size_t length = first >= 0xC2 && first <= 0xDF   ? 2
+                             : (first & 0xF0U) == 0xE0U       ? 3
+                             : first >= 0xF0 && first <= 0xF4 ? 4
+                                                              : 0;
   if (length == 0 || text.size() < length) return 0;
   for (std::size_t i = 1; i < length; ++i) {
     if ((static_cast<unsigned char>(text[i]) & 0xC0U) != 0x80U) return 0;
   }
   const auto second = static_cast<unsigned char>(text[1]);
   const bool overlong = (first == 0xE0 && second < 0xA0) || (first == 0xF0 && second < 0x90);
-  const bool beyond = (first == 0xED && second > 0x9F) || (first == 0xF4 && second > 0x8F);  // surrogates, above U+10FFFF
+  const bool beyond = (first == 0xED && second > 0x9F) ||
+                      (first == 0xF4 && second > 0x8F);  // surrogates, above U+10FFFF
   return overlong || beyond ? 0 : length;
 }
 
@@ -80,11 +84,14 @@ std::string plain(std::string_view said) {
   return out;
 }
 
-/// Matches `pattern` at the start of text: 'd' is a digit, 'a' a letter, anything else itself. The number of characters, 0 when it does not match.
+/// Matches `pattern` at the start of text: 'd' is a digit, 'a' a letter, anything else itself. The
+/// number of characters, 0 when it does not match.
 std::size_t match(std::string_view text, std::string_view pattern) {
   if (text.size() < pattern.size()) return 0;
   for (std::size_t i = 0; i < pattern.size(); ++i) {
-    const bool fits = pattern[i] == 'd' ? is_digit(text[i]) : pattern[i] == 'a' ? std::isalpha(static_cast<unsigned char>(text[i])) != 0 : text[i] == pattern[i];
+    const bool fits = pattern[i] == 'd'   ? is_digit(text[i])
+                      : pattern[i] == 'a' ? std::isalpha(static_cast<unsigned char>(text[i])) != 0
+                                          : text[i] == pattern[i];
     if (!fits) return 0;
   }
   return pattern.size();
@@ -99,11 +106,13 @@ std::size_t digits_after(std::string_view text, std::size_t at) {
 std::size_t time_length(std::string_view text) {
   std::size_t at = match(text, "dd:dd:dd");
   if (at == 0) return 0;
-  if (at + 1 < text.size() && (text[at] == '.' || text[at] == ',') && is_digit(text[at + 1])) at = digits_after(text, at + 1);
+  if (at + 1 < text.size() && (text[at] == '.' || text[at] == ',') && is_digit(text[at + 1]))
+    at = digits_after(text, at + 1);
   if (at < text.size() && text[at] == 'Z') return at + 1;
   if (at < text.size() && (text[at] == '+' || text[at] == '-')) {
     const std::string_view zone = text.substr(at + 1);
-    if (const std::size_t n = std::max(match(zone, "dd:dd"), match(zone, "dddd")); n > 0) return at + 1 + n;
+    if (const std::size_t n = std::max(match(zone, "dd:dd"), match(zone, "dddd")); n > 0)
+      return at + 1 + n;
   }
   return at;
 }
@@ -111,7 +120,11 @@ std::size_t time_length(std::string_view text) {
 /// Length of a date, a time of day or both at the start; 0 when there is none.
 std::size_t moment_length(std::string_view text) {
   std::size_t date = std::max(match(text, "dddd-dd-dd"), match(text, "dddd/dd/dd"));
-  if (date == 0) date = match(text, "aaa aaa dd") > 0 && match(text.substr(std::min<std::size_t>(11, text.size())), "dd:dd:dd") > 0 ? 10 : 0;
+  if (date == 0)
+    date = match(text, "aaa aaa dd") > 0 &&
+                   match(text.substr(std::min<std::size_t>(11, text.size())), "dd:dd:dd") > 0
+               ? 10
+               : 0;
   if (date == 0) return time_length(text);
   if (date < text.size() && is_word(text[date]) && text[date] != 'T') return 0;
   if (date + 1 < text.size() && (text[date] == ' ' || text[date] == 'T')) {
@@ -123,7 +136,8 @@ std::size_t moment_length(std::string_view text) {
   return date;
 }
 
-/// Length of "0x" and at least six hex digits, or of a run of them that a stack trace prints; 0 when there is none.
+/// Length of "0x" and at least six hex digits, or of a run of them that a stack trace prints; 0
+/// when there is none.
 std::size_t address_length(std::string_view text) {
   if (text.size() < 8 || text[0] != '0' || (text[1] != 'x' && text[1] != 'X')) return 0;
   std::size_t at = 2;
@@ -135,7 +149,9 @@ std::size_t address_length(std::string_view text) {
 std::size_t folders_length(std::string_view text) {
   if (text.size() < 2 || text[0] != '/' || text[1] == '/' || text[1] == ' ') return 0;
   std::size_t end = 0;
-  while (end < text.size() && std::string_view(" \n'\"`()[]<>=:,;|").find(text[end]) == std::string_view::npos) ++end;
+  while (end < text.size() &&
+         std::string_view(" \n'\"`()[]<>=:,;|").find(text[end]) == std::string_view::npos)
+    ++end;
   // A path that ends with its folder keeps that folder's name.
   std::size_t last = end;
   while (last > 1 && text[last - 1] == '/') --last;
@@ -143,7 +159,9 @@ std::size_t folders_length(std::string_view text) {
   return slash + 1;
 }
 
-bool path_may_start_after(char before) { return std::string_view(" \n'\"`([<=:@,;|").find(before) != std::string_view::npos; }
+bool path_may_start_after(char before) {
+  return std::string_view(" \n'\"`([<=:@,;|").find(before) != std::string_view::npos;
+}
 
 std::string without_places_and_times(const std::string& text) {
   std::string out;
@@ -199,7 +217,8 @@ std::string cut(std::string text) {
 
 std::string normalised(std::string_view said) {
   std::string out;
-  for (const std::string& line : lines_of(without_places_and_times(plain(said.substr(0, kMostRead))))) {
+  for (const std::string& line :
+       lines_of(without_places_and_times(plain(said.substr(0, kMostRead))))) {
     if (line.empty() && out.empty()) continue;
     out += line + "\n";
   }

@@ -1,8 +1,12 @@
-// ort-ep: layers through any plug-in execution provider of ONNX Runtime that the chip file names, in the resident layerfarm-ort. Compile = a context binary,
-// run = a session from it; a node that the provider does not take is an error, never a silent fall-back. A further vendor is a chip file, not code.
+// ort-ep: layers through any plug-in execution provider of ONNX Runtime that the chip file names,
+// in the resident layerfarm-ort. Compile = a context binary, run = a session from it; a node that
+// the provider does not take is an error, never a silent fall-back. A further vendor is a chip
+// file, not code.
 //
-// Options of a chip or executor (docs/chips.md): `package` (a Python package of the dependency cache), `library` (the plug-in, in that package or an absolute
-// path), `provider`, `device`, `provider.<option>`, `session.<entry>`, `context` = binary | none, `cpu_vendor`, `engine` = provider | cpu.
+// Options of a chip or executor (docs/chips.md): `package` (a Python package of the dependency
+// cache), `library` (the plug-in, in that package or an absolute path), `provider`, `device`,
+// `provider.<option>`, `session.<entry>`, `context` = binary | none, `cpu_vendor`, `engine` =
+// provider | cpu.
 #include <algorithm>
 #include <filesystem>
 #include <utility>
@@ -37,7 +41,9 @@ fs::path plugin_library(const Options& options) {
 }
 
 bool on_cpu(const Options& options) { return text_option(options, "engine", "provider") == "cpu"; }
-bool makes_context(const Options& options) { return !on_cpu(options) && text_option(options, "context", "binary") == "binary"; }
+bool makes_context(const Options& options) {
+  return !on_cpu(options) && text_option(options, "context", "binary") == "binary";
+}
 
 OrtSession session_of(const Options& options, const fs::path& model) {
   if (on_cpu(options)) return cpu_session_of(options, model);
@@ -66,9 +72,10 @@ class OrtEpToolchain final : public Toolchain {
   [[nodiscard]] std::string_view name() const override { return "ort-ep"; }
 
   [[nodiscard]] Needs needs(const domain::ChipSpec& chip) const override {
-    const bool compile = std::any_of(chip.executors.begin(), chip.executors.end(), [&chip](const domain::ExecutorSpec& executor) {
-      return makes_context(domain::merged_options(chip, executor));
-    });
+    const bool compile = std::any_of(chip.executors.begin(), chip.executors.end(),
+                                     [&chip](const domain::ExecutorSpec& executor) {
+                                       return makes_context(domain::merged_options(chip, executor));
+                                     });
     return {.prepare = true, .compile = compile, .batch = 1, .tiny = false};
   }
 
@@ -85,12 +92,14 @@ class OrtEpToolchain final : public Toolchain {
     };
     const fs::path library = plugin_library(options);
     if (library.empty() || text_option(options, "provider", "").empty()) {
-      return lacks("the chip file's options 'library' and 'provider'", "name the plug-in in the chip file (docs/chips.md)");
+      return lacks("the chip file's options 'library' and 'provider'",
+                   "name the plug-in in the chip file (docs/chips.md)");
     }
     std::error_code error;
     if (!fs::is_regular_file(library, error)) {
       const std::string package = text_option(options, "package", "");
-      return lacks("the plug-in " + library.filename().string() + (package.empty() ? "" : " of the package " + package),
+      return lacks("the plug-in " + library.filename().string() +
+                       (package.empty() ? "" : " of the package " + package),
                    package.empty() ? "correct 'library' in the chip file" : "run scripts/setup");
     }
     const std::string vendor = text_option(options, "cpu_vendor", "");
@@ -106,18 +115,23 @@ class OrtEpToolchain final : public Toolchain {
     return out;
   }
 
-  std::vector<Outcome> compile(const domain::ChipSpec& chip, const domain::ExecutorSpec& executor, std::span<const CompileJob> jobs,
-                               StepContext& context) override {
+  std::vector<Outcome> compile(const domain::ChipSpec& chip, const domain::ExecutorSpec& executor,
+                               std::span<const CompileJob> jobs, StepContext& context) override {
     const Options options = domain::merged_options(chip, executor);
     std::vector<Outcome> out;
     for (std::size_t i = 0; i < jobs.size(); ++i) {
-      out.push_back(makes_context(options) ? compile_one(options, *jobs[i].layer, context, i)
-                                           : module_as_artifact(*jobs[i].layer, on_cpu(options) ? "onnxruntime " + onnxruntime_version() : tool_name(options)));
+      out.push_back(
+          makes_context(options)
+              ? compile_one(options, *jobs[i].layer, context, i)
+              : module_as_artifact(*jobs[i].layer, on_cpu(options)
+                                                       ? "onnxruntime " + onnxruntime_version()
+                                                       : tool_name(options)));
     }
     return out;
   }
 
-  RunResult run(const domain::ChipSpec& chip, const domain::ExecutorSpec& executor, const RunJob& job, StepContext& context) override {
+  RunResult run(const domain::ChipSpec& chip, const domain::ExecutorSpec& executor,
+                const RunJob& job, StepContext& context) override {
     RunResult out;
     const auto session = placed_session(domain::merged_options(chip, executor), job, context, out);
     if (!session) return out;
@@ -126,10 +140,14 @@ class OrtEpToolchain final : public Toolchain {
     return out;
   }
 
-  TimeResult time(const domain::ChipSpec& chip, const domain::ExecutorSpec& executor, const RunJob& job, int runs, StepContext& context) override {
+  TimeResult time(const domain::ChipSpec& chip, const domain::ExecutorSpec& executor,
+                  const RunJob& job, int runs, StepContext& context) override {
     RunResult problem;
-    const auto session = placed_session(domain::merged_options(chip, executor), job, context, problem);
-    if (session) return ort_time(*session, prepared_inputs(*job.layer, *job.prepared, context.blobs), runs, context);
+    const auto session =
+        placed_session(domain::merged_options(chip, executor), job, context, problem);
+    if (session)
+      return ort_time(*session, prepared_inputs(*job.layer, *job.prepared, context.blobs), runs,
+                      context);
     TimeResult out;
     out.ending = problem.ending;
     out.diagnostic = std::move(problem.diagnostic);
@@ -137,21 +155,25 @@ class OrtEpToolchain final : public Toolchain {
   }
 
  private:
-  /// The libraries beside the plug-in, in an order of their own: it opens the others at run time, by names that it alone knows.
+  /// The libraries beside the plug-in, in an order of their own: it opens the others at run time,
+  /// by names that it alone knows.
   static std::vector<fs::path> closure(const fs::path& library) {
     std::vector<fs::path> out;
     std::error_code error;
-    for (const fs::path& folder : {library.parent_path(), fs::path(library.parent_path().string() + ".libs")}) {
+    for (const fs::path& folder :
+         {library.parent_path(), fs::path(library.parent_path().string() + ".libs")}) {
       for (const auto& entry : fs::directory_iterator(folder, error)) {
         const std::string file = entry.path().filename().string();
-        if (file.find(".so") != std::string::npos && entry.is_regular_file(error)) out.push_back(entry.path());
+        if (file.find(".so") != std::string::npos && entry.is_regular_file(error))
+          out.push_back(entry.path());
       }
     }
     std::sort(out.begin(), out.end());
     return out;
   }
 
-  static Outcome compile_one(const Options& options, const domain::Layer& layer, StepContext& context, std::size_t index) {
+  static Outcome compile_one(const Options& options, const domain::Layer& layer,
+                             StepContext& context, std::size_t index) {
     Outcome out;
     out.stage = domain::Stage::Compile;
     out.tool = tool_name(options);
@@ -167,7 +189,8 @@ class OrtEpToolchain final : public Toolchain {
     const fs::path made = folder / "made";
     std::error_code error;
     fs::create_directories(made, error);
-    OrtCompiled compiled = ort_compile(session_of(options, placed.module), made, kContextModel, context);
+    OrtCompiled compiled =
+        ort_compile(session_of(options, placed.module), made, kContextModel, context);
     out.ending = compiled.ending;
     out.diagnostic = std::move(compiled.diagnostic);
     if (out.ending != Ending::Done) return out;
@@ -202,11 +225,15 @@ class OrtEpToolchain final : public Toolchain {
     return out;
   }
 
-  /// The session on the artifact where there is one, else on the layer's module. Empty with `problem` filled when it cannot be placed.
-  static std::optional<OrtSession> placed_session(const Options& options, const RunJob& job, StepContext& context, RunResult& problem) {
+  /// The session on the artifact where there is one, else on the layer's module. Empty with
+  /// `problem` filled when it cannot be placed.
+  static std::optional<OrtSession> placed_session(const Options& options, const RunJob& job,
+                                                  StepContext& context, RunResult& problem) {
     domain::LayerModule module = job.layer->module;
-    if (job.artifact != nullptr && makes_context(options)) module = {.format = "onnx", .blob = job.artifact->blob, .data = job.artifact->data};
-    const cache::Placed placed = cache::place_module(context.blobs, module, context.scratch / "module", "layer");
+    if (job.artifact != nullptr && makes_context(options))
+      module = {.format = "onnx", .blob = job.artifact->blob, .data = job.artifact->data};
+    const cache::Placed placed =
+        cache::place_module(context.blobs, module, context.scratch / "module", "layer");
     if (placed.ok()) return session_of(options, placed.module);
     problem = not_placed(placed);
     return std::nullopt;

@@ -19,7 +19,10 @@ using domain::Ending;
 using nlohmann::json;
 
 json session_json(const char* op, const OrtSession& session) {
-  json out = {{"op", op}, {"model", session.model.string()}, {"optimize", session.optimize}, {"threads", session.threads}};
+  json out = {{"op", op},
+              {"model", session.model.string()},
+              {"optimize", session.optimize},
+              {"threads", session.threads}};
   if (!session.config.empty()) out["session"] = session.config;
   if (session.provider) {
     out["provider"] = {{"library", session.provider->library.string()},
@@ -34,21 +37,27 @@ json session_json(const char* op, const OrtSession& session) {
 json inputs_json(const std::vector<OrtInput>& inputs) {
   json out = json::array();
   for (const OrtInput& input : inputs) {
-    out.push_back({{"file", input.file.string()}, {"dtype", static_cast<int>(input.type.dtype)}, {"dims", input.type.dims}});
+    out.push_back({{"file", input.file.string()},
+                   {"dtype", static_cast<int>(input.type.dtype)},
+                   {"dims", input.type.dims}});
   }
   return out;
 }
 
-std::string dumped(const json& request) { return request.dump(-1, ' ', /*ensure_ascii=*/false, json::error_handler_t::replace); }
+std::string dumped(const json& request) {
+  return request.dump(-1, ' ', /*ensure_ascii=*/false, json::error_handler_t::replace);
+}
 
-/// Asks; on anything but Done, `diagnostic` says why with `where` as the step. `answer` is the parsed answer on Done.
+/// Asks; on anything but Done, `diagnostic` says why with `where` as the step. `answer` is the
+/// parsed answer on Done.
 struct Asked {
   Ending ending = Ending::Infrastructure;
   domain::Diagnostic diagnostic;
   json answer;
 };
 
-Asked ask(const json& request, const char* where, const process::Bounds& bounds, StepContext& context) {
+Asked ask(const json& request, const char* where, const process::Bounds& bounds,
+          StepContext& context) {
   HelperAnswer got = context.helpers.ort(dumped(request), bounds);
   Asked out{.ending = got.ending, .diagnostic = std::move(got.diagnostic), .answer = {}};
   if (out.ending == Ending::Done) {
@@ -66,12 +75,15 @@ Asked ask(const json& request, const char* where, const process::Bounds& bounds,
 
 /// An answer that lacks what the page promises: the helper and this program are not of one build.
 domain::Diagnostic odd_answer(const char* where) {
-  return diagnostic(where, "infrastructure", "layerfarm-ort gave an answer that this worker does not understand: are both of one build?");
+  return diagnostic(
+      where, "infrastructure",
+      "layerfarm-ort gave an answer that this worker does not understand: are both of one build?");
 }
 
 }  // namespace
 
-RunResult ort_run(const OrtSession& session, const std::vector<OrtInput>& inputs, StepContext& context) {
+RunResult ort_run(const OrtSession& session, const std::vector<OrtInput>& inputs,
+                  StepContext& context) {
   json request = session_json("run", session);
   request["inputs"] = inputs_json(inputs);
   request["output_folder"] = context.scratch.string();
@@ -97,7 +109,8 @@ RunResult ort_run(const OrtSession& session, const std::vector<OrtInput>& inputs
   return out;
 }
 
-TimeResult ort_time(const OrtSession& session, const std::vector<OrtInput>& inputs, int runs, StepContext& context) {
+TimeResult ort_time(const OrtSession& session, const std::vector<OrtInput>& inputs, int runs,
+                    StepContext& context) {
   json request = session_json("time", session);
   request["inputs"] = inputs_json(inputs);
   request["warm_up"] = 1;
@@ -119,7 +132,8 @@ TimeResult ort_time(const OrtSession& session, const std::vector<OrtInput>& inpu
   return out;
 }
 
-OrtCompiled ort_compile(const OrtSession& session, const fs::path& folder, const std::string& name, StepContext& context) {
+OrtCompiled ort_compile(const OrtSession& session, const fs::path& folder, const std::string& name,
+                        StepContext& context) {
   json request = session_json("compile", session);
   request["output"] = (folder / name).string();
   Asked asked = ask(request, "compile", compile_bounds(context.limits), context);
@@ -130,7 +144,8 @@ OrtCompiled ort_compile(const OrtSession& session, const fs::path& folder, const
   try {
     const auto files = asked.answer.at("files").get<std::vector<std::string>>();
     for (const std::string& file : files) {
-      if (file.empty() || file.find('/') != std::string::npos) throw json::other_error::create(500, "a file name", nullptr);
+      if (file.empty() || file.find('/') != std::string::npos)
+        throw json::other_error::create(500, "a file name", nullptr);
       if (file == name) {
         out.model = folder / file;
       } else {
@@ -138,7 +153,8 @@ OrtCompiled ort_compile(const OrtSession& session, const fs::path& folder, const
       }
     }
     out.took_us = asked.answer.at("session_us").get<std::int64_t>();
-    if (out.model.empty() && !out.beside.empty()) throw json::other_error::create(500, "binaries without a model", nullptr);
+    if (out.model.empty() && !out.beside.empty())
+      throw json::other_error::create(500, "binaries without a model", nullptr);
   } catch (const json::exception&) {
     out = OrtCompiled{};
     out.diagnostic = odd_answer("compile");
@@ -146,7 +162,8 @@ OrtCompiled ort_compile(const OrtSession& session, const fs::path& folder, const
   return out;
 }
 
-std::vector<OrtInput> prepared_inputs(const domain::Layer& layer, const domain::Prepared& prepared, const base::BlobFolder& blobs) {
+std::vector<OrtInput> prepared_inputs(const domain::Layer& layer, const domain::Prepared& prepared,
+                                      const base::BlobFolder& blobs) {
   std::vector<OrtInput> out;
   for (std::size_t i = 0; i < layer.inputs.size() && i < prepared.inputs.size(); ++i) {
     out.push_back({.file = blobs.path(prepared.inputs[i]), .type = layer.inputs[i].type});
@@ -159,7 +176,12 @@ domain::Outcome module_as_artifact(const domain::Layer& layer, const std::string
   out.stage = domain::Stage::Compile;
   out.ending = Ending::Done;
   out.tool = tool;
-  out.artifact = domain::Artifact{.blob = layer.module.blob, .data = layer.module.data, .function = {}, .compile_us = 0, .batch = 1, .note = {}};
+  out.artifact = domain::Artifact{.blob = layer.module.blob,
+                                  .data = layer.module.data,
+                                  .function = {},
+                                  .compile_us = 0,
+                                  .batch = 1,
+                                  .note = {}};
   return out;
 }
 
@@ -167,7 +189,8 @@ RunResult not_placed(const cache::Placed& placed) {
   RunResult out;
   out.ending = placed.lost.empty() ? Ending::Infrastructure : Ending::LostBlob;
   out.lost = placed.lost;
-  out.diagnostic = diagnostic("import", placed.lost.empty() ? "infrastructure" : "lost blob", placed.problem);
+  out.diagnostic =
+      diagnostic("import", placed.lost.empty() ? "infrastructure" : "lost blob", placed.problem);
   return out;
 }
 
@@ -183,7 +206,8 @@ OrtSession cpu_session_of(const domain::Options& options, const fs::path& model)
 domain::Options options_with_prefix(const domain::Options& options, const std::string& prefix) {
   domain::Options out;
   for (const auto& [key, value] : options) {
-    if (key.starts_with(prefix) && key.size() > prefix.size()) out.emplace(key.substr(prefix.size()), value);
+    if (key.starts_with(prefix) && key.size() > prefix.size())
+      out.emplace(key.substr(prefix.size()), value);
   }
   return out;
 }
@@ -205,21 +229,27 @@ Probe probe_onnxruntime() {
 
 std::string onnxruntime_version() {
   std::error_code error;
-  const std::string real = fs::canonical(onnxruntime_folder() / "lib" / "libonnxruntime.so.1", error).filename().string();
+  const std::string real =
+      fs::canonical(onnxruntime_folder() / "lib" / "libonnxruntime.so.1", error)
+          .filename()
+          .string();
   const auto at = real.find(".so.");
   return at == std::string::npos ? std::string() : real.substr(at + 4);
 }
 
-int number_option(const domain::Options& options, const std::string& key, int otherwise, int least, int most) {
+int number_option(const domain::Options& options, const std::string& key, int otherwise, int least,
+                  int most) {
   const auto found = options.find(key);
   if (found == options.end()) return otherwise;
   int value = 0;
   const char* end = found->second.data() + found->second.size();
   const auto [stop, failed] = std::from_chars(found->second.data(), end, value);
-  return failed == std::errc() && stop == end && value >= least && value <= most ? value : otherwise;
+  return failed == std::errc() && stop == end && value >= least && value <= most ? value
+                                                                                 : otherwise;
 }
 
-std::string text_option(const domain::Options& options, const std::string& key, const std::string& otherwise) {
+std::string text_option(const domain::Options& options, const std::string& key,
+                        const std::string& otherwise) {
   const auto found = options.find(key);
   return found == options.end() || found->second.empty() ? otherwise : found->second;
 }

@@ -1,4 +1,5 @@
-// What the stages and adapters ask of layerfarm-ort (docs/helpers.md), as values instead of JSON: one layer's session, run, timed or compiled. Job thread.
+// What the stages and adapters ask of layerfarm-ort (docs/helpers.md), as values instead of JSON:
+// one layer's session, run, timed or compiled. Job thread.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +28,8 @@ struct OrtProvider {
 struct OrtSession {
   std::filesystem::path model;
   bool optimize = true;
-  /// One by default: sums are taken in the same order whatever number of cores a worker has, so results are equal bit for bit.
+  /// One by default: sums are taken in the same order whatever number of cores a worker has, so
+  /// results are equal bit for bit.
   int threads = 1;
   domain::Options config;
   std::optional<OrtProvider> provider;
@@ -40,34 +42,44 @@ struct OrtInput {
 };
 
 /// Runs once; outputs are written to the step's scratch folder.
-[[nodiscard]] RunResult ort_run(const OrtSession& session, const std::vector<OrtInput>& inputs, StepContext& context);
+[[nodiscard]] RunResult ort_run(const OrtSession& session, const std::vector<OrtInput>& inputs,
+                                StepContext& context);
 /// One warm-up, then `runs` timed calls of the session.
-[[nodiscard]] TimeResult ort_time(const OrtSession& session, const std::vector<OrtInput>& inputs, int runs, StepContext& context);
+[[nodiscard]] TimeResult ort_time(const OrtSession& session, const std::vector<OrtInput>& inputs,
+                                  int runs, StepContext& context);
 
 /// Files that a compile made.
 struct OrtCompiled {
   domain::Ending ending = domain::Ending::Infrastructure;
   std::filesystem::path model;  ///< Done: the context model; empty when the provider wrote none
-  std::vector<std::filesystem::path> beside;   ///< Done: files that it names
+  std::vector<std::filesystem::path> beside;  ///< Done: files that it names
   std::int64_t took_us = 0;
-  domain::Diagnostic diagnostic;               ///< else
+  domain::Diagnostic diagnostic;  ///< else
 };
 /// Makes a context model `<folder>/<name>` and its binaries; the folder has to be there and empty.
-[[nodiscard]] OrtCompiled ort_compile(const OrtSession& session, const std::filesystem::path& folder, const std::string& name, StepContext& context);
+[[nodiscard]] OrtCompiled ort_compile(const OrtSession& session,
+                                      const std::filesystem::path& folder, const std::string& name,
+                                      StepContext& context);
 
 /// The prepared inputs of a layer, where they lie as blobs.
-[[nodiscard]] std::vector<OrtInput> prepared_inputs(const domain::Layer& layer, const domain::Prepared& prepared, const base::BlobFolder& blobs);
+[[nodiscard]] std::vector<OrtInput> prepared_inputs(const domain::Layer& layer,
+                                                    const domain::Prepared& prepared,
+                                                    const base::BlobFolder& blobs);
 
 /// Outcome of compiling with a tool that compiles nothing: the artifact is the layer's module.
-[[nodiscard]] domain::Outcome module_as_artifact(const domain::Layer& layer, const std::string& tool);
+[[nodiscard]] domain::Outcome module_as_artifact(const domain::Layer& layer,
+                                                 const std::string& tool);
 
 /// Why a module could not be placed, as the end of a run.
 [[nodiscard]] RunResult not_placed(const cache::Placed& placed);
 
-/// A session on the CPU provider as chip options describe it: `optimization`, `threads`, `session.<entry>`.
-[[nodiscard]] OrtSession cpu_session_of(const domain::Options& options, const std::filesystem::path& model);
+/// A session on the CPU provider as chip options describe it: `optimization`, `threads`,
+/// `session.<entry>`.
+[[nodiscard]] OrtSession cpu_session_of(const domain::Options& options,
+                                        const std::filesystem::path& model);
 /// Entries that begin with `prefix`, without it.
-[[nodiscard]] domain::Options options_with_prefix(const domain::Options& options, const std::string& prefix);
+[[nodiscard]] domain::Options options_with_prefix(const domain::Options& options,
+                                                  const std::string& prefix);
 /// What this machine has of ONNX Runtime.
 [[nodiscard]] Probe probe_onnxruntime();
 
@@ -75,8 +87,10 @@ struct OrtCompiled {
 [[nodiscard]] std::string onnxruntime_version();
 
 /// An option's whole number in [least, most]; `otherwise` when it is not there or no such number.
-[[nodiscard]] int number_option(const domain::Options& options, const std::string& key, int otherwise, int least, int most);
+[[nodiscard]] int number_option(const domain::Options& options, const std::string& key,
+                                int otherwise, int least, int most);
 /// An option's text; `otherwise` when it is not there or empty.
-[[nodiscard]] std::string text_option(const domain::Options& options, const std::string& key, const std::string& otherwise);
+[[nodiscard]] std::string text_option(const domain::Options& options, const std::string& key,
+                                      const std::string& otherwise);
 
 }  // namespace layerfarm::worker::toolchain

@@ -43,12 +43,20 @@ Tried tried(RunResult run, std::string engine) {
 }
 
 Tried broken(const base::Error& error, std::string engine) {
-  return {.ending = Ending::Infrastructure, .diagnostic = infrastructure("reference", error), .lost = {}, .types = {}, .outputs = {}, .engine = std::move(engine)};
+  return {.ending = Ending::Infrastructure,
+          .diagnostic = infrastructure("reference", error),
+          .lost = {},
+          .types = {},
+          .outputs = {},
+          .engine = std::move(engine)};
 }
 
-/// Whether another engine may succeed where this one ended so. A time or memory limit says more about the machine than about the engine: the job is tried
-/// again as a whole, so that the engine that answers does not depend on the load.
-bool try_the_next(Ending ending) { return ending == Ending::Refused || ending == Ending::Crashed || ending == Ending::OverOutput; }
+/// Whether another engine may succeed where this one ended so. A time or memory limit says more
+/// about the machine than about the engine: the job is tried again as a whole, so that the engine
+/// that answers does not depend on the load.
+bool try_the_next(Ending ending) {
+  return ending == Ending::Refused || ending == Ending::Crashed || ending == Ending::OverOutput;
+}
 
 base::Bytes widened(const base::Bytes& narrow) {
   base::Bytes out(narrow.size() * 2, '\0');
@@ -74,19 +82,22 @@ base::Bytes narrowed(const base::Bytes& wide) {
 
 class Preparation {
  public:
-  Preparation(const domain::Layer& layer, const domain::InputSet& inputs, StepContext& context) : layer_(layer), set_(inputs), context_(context) {
+  Preparation(const domain::Layer& layer, const domain::InputSet& inputs, StepContext& context)
+      : layer_(layer), set_(inputs), context_(context) {
     out_.stage = domain::Stage::Prepare;
   }
 
   Outcome go() {
     if (!make_inputs()) return std::move(out_);
     std::optional<Tried> first;
-    for (const auto engine : {&Preparation::by_onnxruntime, &Preparation::by_wide_onnxruntime, &Preparation::by_iree}) {
+    for (const auto engine :
+         {&Preparation::by_onnxruntime, &Preparation::by_wide_onnxruntime, &Preparation::by_iree}) {
       std::optional<Tried> now = (this->*engine)();
       if (!now) continue;
       if (now->ending == Ending::Done) return keep(std::move(*now));
       const bool more = try_the_next(now->ending);
-      // Only a layer that every engine was asked about is refused by all; the first one's words are the ones people know.
+      // Only a layer that every engine was asked about is refused by all; the first one's words are
+      // the ones people know.
       if (!first || !more) first = std::move(now);
       if (!more) break;
     }
@@ -113,8 +124,12 @@ class Preparation {
       if (__builtin_add_overflow(bytes, input.type.bytes(), &bytes)) bytes = UINT64_MAX;
     }
     if (bytes > static_cast<std::uint64_t>(context_.limits.memory_bytes)) {
-      return end(Ending::OverMemory, diagnostic("inputs", "used more than " + std::to_string(context_.limits.memory_bytes >> 20) + " MiB of memory",
-                                                "the layer's inputs alone take " + std::to_string(bytes >> 20) + " MiB"));
+      return end(
+          Ending::OverMemory,
+          diagnostic("inputs",
+                     "used more than " + std::to_string(context_.limits.memory_bytes >> 20) +
+                         " MiB of memory",
+                     "the layer's inputs alone take " + std::to_string(bytes >> 20) + " MiB"));
     }
     auto drawn = domain::draw_inputs(layer_.inputs, layer_.draw_order, set_.seed);
     if (!drawn) return end(Ending::Refused, diagnostic("inputs", "refused", drawn.error().text()));
@@ -128,7 +143,8 @@ class Preparation {
     return true;
   }
 
-  /// Puts the user's arrays in the place of drawn ones. A layer inside a model has inputs that no folder names: those stay drawn.
+  /// Puts the user's arrays in the place of drawn ones. A layer inside a model has inputs that no
+  /// folder names: those stay drawn.
   bool take_given(std::vector<domain::Tensor>& tensors) {
     json request = {{"op", "read_inputs"}, {"folder", set_.path}, {"inputs", json::array()}};
     for (std::size_t i = 0; i < tensors.size() && i < layer_.input_names.size(); ++i) {
@@ -138,25 +154,31 @@ class Preparation {
                                    {"out", given_file(i).string()},
                                    {"optional", true}});
     }
-    HelperAnswer answer = context_.helpers.sidecar(request.dump(-1, ' ', false, json::error_handler_t::replace), run_bounds(context_.limits));
+    HelperAnswer answer = context_.helpers.sidecar(
+        request.dump(-1, ' ', false, json::error_handler_t::replace), run_bounds(context_.limits));
     if (answer.ending != Ending::Done) {
       answer.diagnostic.where = "inputs";
       return end(answer.ending, std::move(answer.diagnostic));
     }
-    const json files = json::parse(answer.json, nullptr, /*allow_exceptions=*/false).value("files", json::array());
+    const json files =
+        json::parse(answer.json, nullptr, /*allow_exceptions=*/false).value("files", json::array());
     for (std::size_t i = 0; i < files.size() && i < tensors.size(); ++i) {
       if (files[i].is_null()) continue;
       auto bytes = base::read_file(given_file(i), std::uint64_t{1} << 34);
       if (!bytes) return end(Ending::Infrastructure, infrastructure("inputs", bytes.error()));
       if (bytes->size() != tensors[i].type.bytes()) {
-        return end(Ending::Refused, diagnostic("inputs", "refused", "the array for input '" + layer_.input_names[i] + "' has another size than the input"));
+        return end(Ending::Refused, diagnostic("inputs", "refused",
+                                               "the array for input '" + layer_.input_names[i] +
+                                                   "' has another size than the input"));
       }
       tensors[i].data = std::move(*bytes);
     }
     return true;
   }
 
-  [[nodiscard]] fs::path given_file(std::size_t index) const { return context_.scratch / ("given_" + std::to_string(index) + ".bin"); }
+  [[nodiscard]] fs::path given_file(std::size_t index) const {
+    return context_.scratch / ("given_" + std::to_string(index) + ".bin");
+  }
 
   // --- engines ---
 
@@ -174,11 +196,13 @@ class Preparation {
     const std::string engine = "onnxruntime " + onnxruntime_version();
     auto own = own_context("onnxruntime");
     if (!own) return broken(own.error(), engine);
-    const cache::Placed placed = cache::place_module(context_.blobs, layer_.module, own->scratch / "module", "layer");
+    const cache::Placed placed =
+        cache::place_module(context_.blobs, layer_.module, own->scratch / "module", "layer");
     if (!placed.ok()) return tried(not_placed(placed), engine);
     OrtSession session;
     session.model = placed.module;
-    return tried(ort_run(session, prepared_inputs(layer_, *prepared_, context_.blobs), *own), engine);
+    return tried(ort_run(session, prepared_inputs(layer_, *prepared_, context_.blobs), *own),
+                 engine);
   }
 
   std::optional<Tried> by_wide_onnxruntime() {
@@ -186,24 +210,33 @@ class Preparation {
     const std::string engine = "onnxruntime " + onnxruntime_version() + " (float32, rounded)";
     auto own = own_context("wide");
     if (!own) return broken(own.error(), engine);
-    const cache::Placed placed = cache::place_module(context_.blobs, *layer_.wide_module, own->scratch / "module", "layer");
+    const cache::Placed placed =
+        cache::place_module(context_.blobs, *layer_.wide_module, own->scratch / "module", "layer");
     if (!placed.ok()) return tried(not_placed(placed), engine);
     std::vector<OrtInput> inputs = prepared_inputs(layer_, *prepared_, context_.blobs);
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       if (inputs[i].type.dtype != DType::BFloat16) continue;
       const auto narrow = context_.blobs.get(prepared_->inputs[i]);
       if (!narrow) return broken(narrow.error(), engine);
-      inputs[i] = {.file = own->scratch / ("wide_" + std::to_string(i) + ".bin"), .type = {DType::Float32, inputs[i].type.dims}};
-      if (auto written = base::write_file_atomically(inputs[i].file, widened(*narrow), base::Sync::No); !written) return broken(written.error(), engine);
+      inputs[i] = {.file = own->scratch / ("wide_" + std::to_string(i) + ".bin"),
+                   .type = {DType::Float32, inputs[i].type.dims}};
+      if (auto written =
+              base::write_file_atomically(inputs[i].file, widened(*narrow), base::Sync::No);
+          !written)
+        return broken(written.error(), engine);
     }
     OrtSession session;
     session.model = placed.module;
     Tried out = tried(ort_run(session, inputs, *own), engine);
     for (std::size_t i = 0; i < out.outputs.size() && i < layer_.outputs.size(); ++i) {
-      if (layer_.outputs[i].dtype != DType::BFloat16 || out.types[i].dtype != DType::Float32) continue;
+      if (layer_.outputs[i].dtype != DType::BFloat16 || out.types[i].dtype != DType::Float32)
+        continue;
       const auto wide = base::read_file(out.outputs[i], std::uint64_t{1} << 34);
       if (!wide) return broken(wide.error(), engine);
-      if (auto written = base::write_file_atomically(out.outputs[i], narrowed(*wide), base::Sync::No); !written) return broken(written.error(), engine);
+      if (auto written =
+              base::write_file_atomically(out.outputs[i], narrowed(*wide), base::Sync::No);
+          !written)
+        return broken(written.error(), engine);
       out.types[i].dtype = DType::BFloat16;
     }
     return out;
@@ -236,7 +269,11 @@ class Preparation {
                    .outputs = {},
                    .engine = engine};
     }
-    return tried(iree->run(chip, executor, {.layer = &layer_, .artifact = &*artifact.artifact, .prepared = &*prepared_}, *own), engine);
+    return tried(
+        iree->run(chip, executor,
+                  {.layer = &layer_, .artifact = &*artifact.artifact, .prepared = &*prepared_},
+                  *own),
+        engine);
   }
 
   // --- the result ---
@@ -267,7 +304,8 @@ class Preparation {
 
 }  // namespace
 
-Outcome prepare_stage(const domain::Layer& layer, const domain::InputSet& inputs, StepContext& context) {
+Outcome prepare_stage(const domain::Layer& layer, const domain::InputSet& inputs,
+                      StepContext& context) {
   const auto started = std::chrono::steady_clock::now();
   Outcome out;
   if (auto folder = base::ScratchFolder::make(context.scratch, "prepare"); folder) {
@@ -279,7 +317,9 @@ Outcome prepare_stage(const domain::Layer& layer, const domain::InputSet& inputs
     out.ending = Ending::Infrastructure;
     out.diagnostic = infrastructure("reference", folder.error());
   }
-  out.took_us = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - started).count();
+  out.took_us = std::chrono::duration_cast<std::chrono::microseconds>(
+                    std::chrono::steady_clock::now() - started)
+                    .count();
   return out;
 }
 

@@ -8,13 +8,17 @@
 using namespace layerfarm::worker::ort;
 
 namespace {
-void log(OrtLoggingLevel level, const std::string& message) { log_line(nullptr, level, "", "", "here.cc:1 f", message.c_str()); }
+void log(OrtLoggingLevel level, const std::string& message) {
+  log_line(nullptr, level, "", "", "here.cc:1 f", message.c_str());
+}
 }  // namespace
 
 TEST_CASE("only lines that give a reason are taken from a message") {
-  CHECK(reasons_in("Validation FAILED for 1 nodes in (Erf) :\n\tOperator type: Erf Node index: 0\n\tREASON : Operators of type `Erf` are not supported. ") ==
+  CHECK(reasons_in("Validation FAILED for 1 nodes in (Erf) :\n\tOperator type: Erf Node index: "
+                   "0\n\tREASON : Operators of type `Erf` are not supported. ") ==
         std::vector<std::string>{"Operators of type `Erf` are not supported."});
-  CHECK(reasons_in("graph finalize failed: MEM_ALLOC, Code: 1002") == std::vector<std::string>{"graph finalize failed: MEM_ALLOC, Code: 1002"});
+  CHECK(reasons_in("graph finalize failed: MEM_ALLOC, Code: 1002") ==
+        std::vector<std::string>{"graph finalize failed: MEM_ALLOC, Code: 1002"});
   CHECK(reasons_in("Unsupported data type\nall is well\nthe backend does not support it") ==
         std::vector<std::string>{"Unsupported data type", "the backend does not support it"});
   CHECK(reasons_in("profiling off").empty());

@@ -18,14 +18,17 @@ TEST_CASE("colours and control characters go") {
 
 TEST_CASE("an absolute path keeps its last name, with line and column") {
   CHECK(normalised("/tmp/scratch-AbC/layer.onnx:3:14: error: no") == "layer.onnx:3:14: error: no");
-  CHECK(normalised("Load model from /data/u/m.onnx failed:File /data/u/m.onnx") == "Load model from m.onnx failed:File m.onnx");
+  CHECK(normalised("Load model from /data/u/m.onnx failed:File /data/u/m.onnx") ==
+        "Load model from m.onnx failed:File m.onnx");
   CHECK(normalised("('/a/b/c.so', \"/d/e\")") == "('c.so', \"e\")");
   CHECK(normalised("--model=/x/y/z.onnx") == "--model=z.onnx");
   CHECK(normalised("folder /a/b/ is gone") == "folder b/ is gone");
 }
 
 TEST_CASE("what only looks like a path stays") {
-  for (const char* text : {"and/or", "3 / 4", "N/A", "https://example.org/x", "a//b", "rel/ative/path", "/"}) CHECK(normalised(text) == text);
+  for (const char* text :
+       {"and/or", "3 / 4", "N/A", "https://example.org/x", "a//b", "rel/ative/path", "/"})
+    CHECK(normalised(text) == text);
 }
 
 TEST_CASE("addresses go, short numbers stay") {
@@ -44,7 +47,9 @@ TEST_CASE("dates and times of day go") {
 }
 
 TEST_CASE("numbers that are no date stay") {
-  for (const char* text : {"shape 1x3x224x224", "error: 1002", "12:34", "version 1.32.0", "ratio 2026-11", "f32.2026-11-301"}) CHECK(normalised(text) == text);
+  for (const char* text : {"shape 1x3x224x224", "error: 1002", "12:34", "version 1.32.0",
+                           "ratio 2026-11", "f32.2026-11-301"})
+    CHECK(normalised(text) == text);
 }
 
 TEST_CASE("what is no UTF-8 is replaced") {

@@ -36,7 +36,8 @@ struct OrtBench : test::ToolBench {
     prepared.inputs = {blobs.put("12345678").value()};
     helpers.on_ort = [this](const std::string& request) {
       asked.push_back(json::parse(request));
-      if (asked.back().at("op") == "compile" && ending == Ending::Done) compile(asked.back().at("output").get<std::string>());
+      if (asked.back().at("op") == "compile" && ending == Ending::Done)
+        compile(asked.back().at("output").get<std::string>());
       return HelperAnswer{.ending = ending, .json = reply.dump(), .diagnostic = why};
     };
   }
@@ -45,30 +46,42 @@ struct OrtBench : test::ToolBench {
   void compile(const std::filesystem::path& output) {
     std::ofstream(output) << "context model";
     std::ofstream(output.parent_path() / "made_qnn.bin") << "binary";
-    reply = {{"ok", true}, {"files", {output.filename().string(), "made_qnn.bin"}}, {"session_us", 1234}};
+    reply = {{"ok", true},
+             {"files", {output.filename().string(), "made_qnn.bin"}},
+             {"session_us", 1234}};
   }
   void reply_with_output() {
-    reply = {{"ok", true}, {"run_us", 77}, {"session_us", 5}, {"outputs", {{{"file", "/out/output_0.bin"}, {"dtype", 1}, {"dims", {2}}}}}};
+    reply = {{"ok", true},
+             {"run_us", 77},
+             {"session_us", 5},
+             {"outputs", {{{"file", "/out/output_0.bin"}, {"dtype", 1}, {"dims", {2}}}}}};
   }
 };
 
-domain::ChipSpec chip_of(const std::string& text) { return domain::parse_chip(text, "chip.json").value(); }
+domain::ChipSpec chip_of(const std::string& text) {
+  return domain::parse_chip(text, "chip.json").value();
+}
 
 domain::ChipSpec vendor_chip() {
-  return chip_of(R"({"toolchain": "ort-ep", "options": {"package": "no_such_package", "library": "libplug.so", "provider": "P", "device": "NPU",
+  return chip_of(
+      R"({"toolchain": "ort-ep", "options": {"package": "no_such_package", "library": "libplug.so", "provider": "P", "device": "NPU",
       "provider.soc_model": "43", "session.key": "v"},
       "executors": [{"name": "htp", "evidence": "emulator"}, {"name": "host", "evidence": "hardware", "same_engine": true, "options": {"engine": "cpu"}}]})");
 }
 
 }  // namespace
 
-TEST_CASE_FIXTURE(OrtBench, "ort runs the layer's module on the CPU with the options of the executor") {
-  const auto chip = chip_of(R"({"toolchain": "ort", "options": {"threads": "3", "session.a": "b"}, "executors": [
+TEST_CASE_FIXTURE(OrtBench,
+                  "ort runs the layer's module on the CPU with the options of the executor") {
+  const auto chip =
+      chip_of(R"({"toolchain": "ort", "options": {"threads": "3", "session.a": "b"}, "executors": [
       {"name": "cpu", "evidence": "hardware"}, {"name": "cpu-noopt", "evidence": "hardware", "options": {"optimization": "none"}}]})");
   const auto toolchain = make_toolchain("ort");
   CHECK(!toolchain->needs(chip).compile);
   reply_with_output();
-  const RunResult run = toolchain->run(chip, chip.executors[1], {.layer = &layer, .artifact = nullptr, .prepared = &prepared}, context());
+  const RunResult run =
+      toolchain->run(chip, chip.executors[1],
+                     {.layer = &layer, .artifact = nullptr, .prepared = &prepared}, context());
   CHECK(run.ending == Ending::Done);
   CHECK(run.run_us == 77);
   REQUIRE(run.types.size() == 1);
@@ -84,8 +97,14 @@ TEST_CASE_FIXTURE(OrtBench, "ort runs the layer's module on the CPU with the opt
   CHECK(request.at("inputs")[0].at("file") == blobs.path(prepared.inputs[0]).string());
   CHECK(request.at("inputs")[0].at("dims") == json::array({2}));
   CHECK(base::read_file(request.at("model").get<std::string>()).value() == "the module");
-  CHECK(base::read_file(std::filesystem::path(request.at("model").get<std::string>()).parent_path() / "data.bin").value() == "constants");
-  CHECK(toolchain->run(chip, chip.executors[0], {.layer = &layer, .artifact = nullptr, .prepared = &prepared}, context()).ending == Ending::Done);
+  CHECK(
+      base::read_file(std::filesystem::path(request.at("model").get<std::string>()).parent_path() /
+                      "data.bin")
+          .value() == "constants");
+  CHECK(toolchain
+            ->run(chip, chip.executors[0],
+                  {.layer = &layer, .artifact = nullptr, .prepared = &prepared}, context())
+            .ending == Ending::Done);
   CHECK(asked[1].at("optimize") == true);
 }
 
@@ -93,7 +112,8 @@ TEST_CASE_FIXTURE(OrtBench, "what compiles nothing hands the module on as its ar
   const auto chip = vendor_chip();
   const CompileJob job{.layer = &layer};
   for (const auto& [name, executor] : {std::pair{"ort", 0}, std::pair{"ort-ep", 1}}) {
-    const auto out = make_toolchain(name)->compile(chip, chip.executors[static_cast<std::size_t>(executor)], {&job, 1}, context());
+    const auto out = make_toolchain(name)->compile(
+        chip, chip.executors[static_cast<std::size_t>(executor)], {&job, 1}, context());
     REQUIRE(out.size() == 1);
     CHECK(out[0].ending == Ending::Done);
     CHECK(out[0].artifact.value().blob == layer.module.blob);
@@ -125,14 +145,18 @@ TEST_CASE_FIXTURE(OrtBench, "a provider compiles a context binary, and the run u
   CHECK(asked[0].at("session") == json{{"key", "v"}});
 
   reply_with_output();
-  CHECK(toolchain->run(chip, chip.executors[0], {.layer = &layer, .artifact = &artifact, .prepared = &prepared}, context()).ending == Ending::Done);
+  CHECK(toolchain
+            ->run(chip, chip.executors[0],
+                  {.layer = &layer, .artifact = &artifact, .prepared = &prepared}, context())
+            .ending == Ending::Done);
   const std::filesystem::path model = asked.back().at("model").get<std::string>();
   CHECK(base::read_file(model).value() == "context model");
   CHECK(base::read_file(model.parent_path() / "made_qnn.bin").value() == "binary");
   CHECK(asked.back().at("no_fallback") == true);
 }
 
-TEST_CASE_FIXTURE(OrtBench, "a layer for which the provider writes no binary runs from its module, and says so") {
+TEST_CASE_FIXTURE(
+    OrtBench, "a layer for which the provider writes no binary runs from its module, and says so") {
   const auto chip = vendor_chip();
   const auto toolchain = make_toolchain("ort-ep");
   reply = {{"ok", true}, {"files", json::array()}, {"session_us", 9}};
@@ -147,77 +171,103 @@ TEST_CASE_FIXTURE(OrtBench, "a layer for which the provider writes no binary run
   CHECK(artifact.blob == layer.module.blob);
   CHECK(!artifact.note.empty());
   reply_with_output();
-  const RunResult run = toolchain->run(chip, chip.executors[0], {.layer = &layer, .artifact = &artifact, .prepared = &prepared}, context());
+  const RunResult run =
+      toolchain->run(chip, chip.executors[0],
+                     {.layer = &layer, .artifact = &artifact, .prepared = &prepared}, context());
   CHECK(run.ending == Ending::Done);
   CHECK(run.note == artifact.note);
   CHECK(asked.back().contains("provider"));
   CHECK(base::read_file(asked.back().at("model").get<std::string>()).value() == "the module");
   // Binaries that no model names are no answer.
   reply = {{"ok", true}, {"files", {"stray.bin"}}, {"session_us", 9}};
-  CHECK(toolchain->compile(chip, chip.executors[0], {&job, 1}, context())[0].ending == Ending::Infrastructure);
+  CHECK(toolchain->compile(chip, chip.executors[0], {&job, 1}, context())[0].ending ==
+        Ending::Infrastructure);
 }
 
 TEST_CASE_FIXTURE(OrtBench, "the host executor of a vendor's chip runs on the CPU provider") {
   const auto chip = vendor_chip();
   reply_with_output();
-  const RunResult run = make_toolchain("ort-ep")->run(chip, chip.executors[1], {.layer = &layer, .artifact = nullptr, .prepared = &prepared}, context());
+  const RunResult run = make_toolchain("ort-ep")->run(
+      chip, chip.executors[1], {.layer = &layer, .artifact = nullptr, .prepared = &prepared},
+      context());
   CHECK(run.ending == Ending::Done);
   CHECK(!asked[0].contains("provider"));
 }
 
-TEST_CASE_FIXTURE(OrtBench, "a provider without context binaries needs no compile and runs the module") {
+TEST_CASE_FIXTURE(OrtBench,
+                  "a provider without context binaries needs no compile and runs the module") {
   auto chip = vendor_chip();
   chip.options["context"] = "none";
   const auto toolchain = make_toolchain("ort-ep");
   CHECK(!toolchain->needs(chip).compile);
   reply_with_output();
-  CHECK(toolchain->run(chip, chip.executors[0], {.layer = &layer, .artifact = nullptr, .prepared = &prepared}, context()).ending == Ending::Done);
+  CHECK(toolchain
+            ->run(chip, chip.executors[0],
+                  {.layer = &layer, .artifact = nullptr, .prepared = &prepared}, context())
+            .ending == Ending::Done);
   CHECK(base::read_file(asked[0].at("model").get<std::string>()).value() == "the module");
   CHECK(asked[0].contains("provider"));
 }
 
-TEST_CASE_FIXTURE(OrtBench, "endings and words of the helper reach the outcome, with the step that failed") {
+TEST_CASE_FIXTURE(OrtBench,
+                  "endings and words of the helper reach the outcome, with the step that failed") {
   const auto chip = vendor_chip();
   const auto toolchain = make_toolchain("ort-ep");
   const CompileJob job{.layer = &layer};
-  for (const Ending bad : {Ending::Refused, Ending::Crashed, Ending::TimedOut, Ending::OverMemory, Ending::Cancelled}) {
+  for (const Ending bad : {Ending::Refused, Ending::Crashed, Ending::TimedOut, Ending::OverMemory,
+                           Ending::Cancelled}) {
     ending = bad;
-    why = {.where = "layerfarm-ort", .cause = "the cause", .text = "MEM_ALLOC, Code: 1002", .raw = {}};
+    why = {
+        .where = "layerfarm-ort", .cause = "the cause", .text = "MEM_ALLOC, Code: 1002", .raw = {}};
     const auto compiled = toolchain->compile(chip, chip.executors[0], {&job, 1}, context());
     CHECK(compiled[0].ending == bad);
     CHECK(compiled[0].diagnostic.where == "compile");
     CHECK(compiled[0].diagnostic.cause == "the cause");
     CHECK(compiled[0].diagnostic.text == "MEM_ALLOC, Code: 1002");
     CHECK(!compiled[0].artifact);
-    const RunResult run = toolchain->run(chip, chip.executors[1], {.layer = &layer, .artifact = nullptr, .prepared = &prepared}, context());
+    const RunResult run =
+        toolchain->run(chip, chip.executors[1],
+                       {.layer = &layer, .artifact = nullptr, .prepared = &prepared}, context());
     CHECK(run.ending == bad);
     CHECK(run.diagnostic.where == "run");
-    CHECK(toolchain->time(chip, chip.executors[1], {.layer = &layer, .artifact = nullptr, .prepared = &prepared}, 3, context()).ending == bad);
+    CHECK(toolchain
+              ->time(chip, chip.executors[1],
+                     {.layer = &layer, .artifact = nullptr, .prepared = &prepared}, 3, context())
+              .ending == bad);
   }
 }
 
-TEST_CASE_FIXTURE(OrtBench, "what the helper could not write or understand is no fault of the layer") {
+TEST_CASE_FIXTURE(OrtBench,
+                  "what the helper could not write or understand is no fault of the layer") {
   ending = Ending::Refused;
   const auto chip = vendor_chip();
   for (const char* where : {"store", "request"}) {
     why = {.where = where, .cause = "refused", .text = "disk full", .raw = {}};
-    CHECK(make_toolchain("ort-ep")->run(chip, chip.executors[1], {.layer = &layer, .artifact = nullptr, .prepared = &prepared}, context()).ending ==
-          Ending::Infrastructure);
+    CHECK(make_toolchain("ort-ep")
+              ->run(chip, chip.executors[1],
+                    {.layer = &layer, .artifact = nullptr, .prepared = &prepared}, context())
+              .ending == Ending::Infrastructure);
   }
   ending = Ending::Done;
   for (const char* odd : {R"({"ok":true})", R"({"ok":true,"outputs":[1],"run_us":2})", R"([])"}) {
     reply = json::parse(odd);
-    CHECK(make_toolchain("ort")->run(chip, chip.executors[1], {.layer = &layer, .artifact = nullptr, .prepared = &prepared}, context()).ending ==
-          Ending::Infrastructure);
-    CHECK(make_toolchain("ort")->time(chip, chip.executors[1], {.layer = &layer, .artifact = nullptr, .prepared = &prepared}, 2, context()).ending ==
-          Ending::Infrastructure);
+    CHECK(make_toolchain("ort")
+              ->run(chip, chip.executors[1],
+                    {.layer = &layer, .artifact = nullptr, .prepared = &prepared}, context())
+              .ending == Ending::Infrastructure);
+    CHECK(make_toolchain("ort")
+              ->time(chip, chip.executors[1],
+                     {.layer = &layer, .artifact = nullptr, .prepared = &prepared}, 2, context())
+              .ending == Ending::Infrastructure);
   }
 }
 
 TEST_CASE_FIXTURE(OrtBench, "timing asks for one warm-up and says what was measured") {
   const auto chip = vendor_chip();
   reply = {{"ok", true}, {"runs_us", {5, 6, 7}}, {"session_us", 1}};
-  const TimeResult timed = make_toolchain("ort-ep")->time(chip, chip.executors[1], {.layer = &layer, .artifact = nullptr, .prepared = &prepared}, 3, context());
+  const TimeResult timed = make_toolchain("ort-ep")->time(
+      chip, chip.executors[1], {.layer = &layer, .artifact = nullptr, .prepared = &prepared}, 3,
+      context());
   CHECK(timed.ending == Ending::Done);
   CHECK(timed.runs_us == std::vector<std::int64_t>{5, 6, 7});
   CHECK(timed.what == "session run");
@@ -234,10 +284,13 @@ TEST_CASE_FIXTURE(OrtBench, "a module that was pruned is lost, not refused") {
     const RunResult run = make_toolchain(name)->run(chip, chip.executors[1], job, context());
     CHECK(run.ending == Ending::LostBlob);
     CHECK(run.lost == std::vector<base::Digest>{layer.module.blob});
-    CHECK(make_toolchain(name)->time(chip, chip.executors[1], job, 1, context()).ending == Ending::LostBlob);
+    CHECK(make_toolchain(name)->time(chip, chip.executors[1], job, 1, context()).ending ==
+          Ending::LostBlob);
   }
   const CompileJob compile{.layer = &layer};
-  CHECK(make_toolchain("ort-ep")->compile(chip, chip.executors[0], {&compile, 1}, context())[0].ending == Ending::LostBlob);
+  CHECK(make_toolchain("ort-ep")
+            ->compile(chip, chip.executors[0], {&compile, 1}, context())[0]
+            .ending == Ending::LostBlob);
   CHECK(asked.empty());
 }
 
@@ -263,7 +316,8 @@ TEST_CASE("the probe names what is missing") {
 }
 
 TEST_CASE("option readers fall back to what is said") {
-  const domain::Options options = {{"n", "5"}, {"big", "99"}, {"odd", "5x"}, {"empty", ""}, {"p.a", "1"}, {"p.", "2"}};
+  const domain::Options options = {{"n", "5"},    {"big", "99"}, {"odd", "5x"},
+                                   {"empty", ""}, {"p.a", "1"},  {"p.", "2"}};
   CHECK(number_option(options, "n", 1, 0, 10) == 5);
   CHECK(number_option(options, "big", 1, 0, 10) == 1);
   CHECK(number_option(options, "odd", 1, 0, 10) == 1);

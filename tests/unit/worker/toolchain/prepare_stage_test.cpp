@@ -41,7 +41,8 @@ struct PrepareBench : test::ToolBench {
     layer.draw_order = {0, 1};
     layer.outputs = {{DType::Float32, {2}}};
     helpers.on_ort = [this](const std::string& request) { return run(json::parse(request)); };
-    runner.add("layerfarm-onnx", [](const process::Command&) { return test::FakeRun{.exit_code = 1}; });
+    runner.add("layerfarm-onnx",
+               [](const process::Command&) { return test::FakeRun{.exit_code = 1}; });
   }
 
   HelperAnswer run(const json& request) {
@@ -49,12 +50,19 @@ struct PrepareBench : test::ToolBench {
     HelperAnswer out;
     out.ending = asked.size() <= ort_endings.size() ? ort_endings[asked.size() - 1] : Ending::Done;
     if (out.ending != Ending::Done) {
-      out.diagnostic = {.where = "run", .cause = "cause " + std::to_string(asked.size()), .text = "text " + std::to_string(asked.size()), .raw = {}};
+      out.diagnostic = {.where = "run",
+                        .cause = "cause " + std::to_string(asked.size()),
+                        .text = "text " + std::to_string(asked.size()),
+                        .raw = {}};
       return out;
     }
     const std::string file = request.at("output_folder").get<std::string>() + "/output_0.bin";
     std::ofstream(file, std::ios::binary) << output;
-    out.json = json{{"ok", true}, {"run_us", 1}, {"outputs", {{{"file", file}, {"dtype", static_cast<int>(output_type)}, {"dims", {2}}}}}}.dump();
+    out.json = json{{"ok", true},
+                    {"run_us", 1},
+                    {"outputs",
+                     {{{"file", file}, {"dtype", static_cast<int>(output_type)}, {"dims", {2}}}}}}
+                   .dump();
     return out;
   }
 };
@@ -67,7 +75,8 @@ TEST_CASE_FIXTURE(PrepareBench, "inputs are drawn, the reference is run, all is 
   CHECK(out.stage == domain::Stage::Prepare);
   const domain::Prepared prepared = out.prepared.value();
   REQUIRE(prepared.inputs.size() == 2);
-  CHECK(blobs.get(prepared.inputs[0]).value() == raw<double>({38.13598133585137, -9.584341198430579, 33.85969870111643}));
+  CHECK(blobs.get(prepared.inputs[0]).value() ==
+        raw<double>({38.13598133585137, -9.584341198430579, 33.85969870111643}));
   CHECK(blobs.get(prepared.inputs[1]).value() == raw<std::int32_t>({-32, -20, -29}));
   REQUIRE(prepared.expected.size() == 1);
   CHECK(blobs.get(prepared.expected[0]).value() == output);
@@ -80,7 +89,8 @@ TEST_CASE_FIXTURE(PrepareBench, "inputs are drawn, the reference is run, all is 
 }
 
 TEST_CASE_FIXTURE(PrepareBench, "a type that the engine lacks is computed in float32 and rounded") {
-  layer.wide_module = domain::LayerModule{.format = "onnx", .blob = blobs.put("wide").value(), .data = {}};
+  layer.wide_module =
+      domain::LayerModule{.format = "onnx", .blob = blobs.put("wide").value(), .data = {}};
   layer.inputs = {{.type = {DType::BFloat16, {2}}}};
   layer.draw_order = {0};
   layer.outputs = {{DType::BFloat16, {2}}};
@@ -89,9 +99,11 @@ TEST_CASE_FIXTURE(PrepareBench, "a type that the engine lacks is computed in flo
   REQUIRE_MESSAGE(out.ending == Ending::Done, out.diagnostic.text);
   CHECK(out.prepared->reference.find("(float32, rounded)") != std::string::npos);
   CHECK(out.prepared->expected_types == layer.outputs);
-  CHECK(blobs.get(out.prepared->expected[0]).value() == raw<std::uint16_t>({domain::float_to_bfloat16(1.5F), domain::float_to_bfloat16(2.0F)}));
+  CHECK(blobs.get(out.prepared->expected[0]).value() ==
+        raw<std::uint16_t>({domain::float_to_bfloat16(1.5F), domain::float_to_bfloat16(2.0F)}));
   REQUIRE(asked.size() == 2);
-  CHECK(base::read_file(asked[0].at("model").get<std::string>()).error().code == base::ErrorCode::NotFound);  // scratch is gone by now
+  CHECK(base::read_file(asked[0].at("model").get<std::string>()).error().code ==
+        base::ErrorCode::NotFound);  // scratch is gone by now
   CHECK(asked[1].at("inputs")[0].at("dtype") == 1);
   CHECK(blobs.get(out.prepared->inputs[0]).value().size() == 4);  // stored inputs keep their type
 }
@@ -99,7 +111,8 @@ TEST_CASE_FIXTURE(PrepareBench, "a type that the engine lacks is computed in flo
 TEST_CASE_FIXTURE(PrepareBench, "when every engine refuses, the first one's words are the reason") {
   ort_endings = {Ending::Refused, Ending::Refused};
   helpers.on_sidecar = [](const std::string&) {
-    return test::answered(R"({"ok":true,"layers":[{"ok":false,"where":"import","text":"no such operator","opset":17}]})");
+    return test::answered(
+        R"({"ok":true,"layers":[{"ok":false,"where":"import","text":"no such operator","opset":17}]})");
   };
   const Outcome out = prepare_stage(layer, inputs, context());
   CHECK(out.ending == Ending::Refused);
@@ -108,8 +121,11 @@ TEST_CASE_FIXTURE(PrepareBench, "when every engine refuses, the first one's word
   CHECK(!out.prepared);
 }
 
-TEST_CASE_FIXTURE(PrepareBench, "a limit that was met ends the job as it is, so that it is tried again as a whole") {
-  for (const Ending ending : {Ending::TimedOut, Ending::OverMemory, Ending::Cancelled, Ending::Infrastructure}) {
+TEST_CASE_FIXTURE(
+    PrepareBench,
+    "a limit that was met ends the job as it is, so that it is tried again as a whole") {
+  for (const Ending ending :
+       {Ending::TimedOut, Ending::OverMemory, Ending::Cancelled, Ending::Infrastructure}) {
     asked.clear();
     ort_endings = {ending};
     CHECK(prepare_stage(layer, inputs, context()).ending == ending);
@@ -117,13 +133,15 @@ TEST_CASE_FIXTURE(PrepareBench, "a limit that was met ends the job as it is, so 
   }
 }
 
-TEST_CASE_FIXTURE(PrepareBench, "arrays of the user take the place of drawn ones where the folder has them") {
+TEST_CASE_FIXTURE(PrepareBench,
+                  "arrays of the user take the place of drawn ones where the folder has them") {
   inputs.path = "/some/folder";
   inputs.folder.bytes[0] = 1;
   json request;
   helpers.on_sidecar = [&request](const std::string& text) {
     request = json::parse(text);
-    std::ofstream(request.at("inputs")[1].at("out").get<std::string>(), std::ios::binary) << raw<std::int32_t>({7, 8, 9});
+    std::ofstream(request.at("inputs")[1].at("out").get<std::string>(), std::ios::binary)
+        << raw<std::int32_t>({7, 8, 9});
     return test::answered(R"({"ok":true,"files":[null,"b.npy"]})");
   };
   const Outcome out = prepare_stage(layer, inputs, context());
@@ -131,11 +149,13 @@ TEST_CASE_FIXTURE(PrepareBench, "arrays of the user take the place of drawn ones
   CHECK(request.at("folder") == "/some/folder");
   CHECK(request.at("inputs")[0].at("name") == "a");
   CHECK(request.at("inputs")[0].at("optional") == true);
-  CHECK(blobs.get(out.prepared->inputs[0]).value() == raw<double>({38.13598133585137, -9.584341198430579, 33.85969870111643}));
+  CHECK(blobs.get(out.prepared->inputs[0]).value() ==
+        raw<double>({38.13598133585137, -9.584341198430579, 33.85969870111643}));
   CHECK(blobs.get(out.prepared->inputs[1]).value() == raw<std::int32_t>({7, 8, 9}));
 }
 
-TEST_CASE_FIXTURE(PrepareBench, "an array that does not fit is refused, a folder that cannot be read says so") {
+TEST_CASE_FIXTURE(PrepareBench,
+                  "an array that does not fit is refused, a folder that cannot be read says so") {
   inputs.path = "/some/folder";
   inputs.folder.bytes[0] = 1;
   helpers.on_sidecar = [](const std::string& text) {
@@ -149,7 +169,8 @@ TEST_CASE_FIXTURE(PrepareBench, "an array that does not fit is refused, a folder
   helpers.on_sidecar = [](const std::string&) {
     HelperAnswer refused;
     refused.ending = Ending::Refused;
-    refused.diagnostic = {.where = "inputs", .cause = "refused", .text = "no such folder", .raw = {}};
+    refused.diagnostic = {
+        .where = "inputs", .cause = "refused", .text = "no such folder", .raw = {}};
     return refused;
   };
   out = prepare_stage(layer, inputs, context());
@@ -157,7 +178,9 @@ TEST_CASE_FIXTURE(PrepareBench, "an array that does not fit is refused, a folder
   CHECK(out.diagnostic.text == "no such folder");
 }
 
-TEST_CASE_FIXTURE(PrepareBench, "inputs that cannot be drawn or are larger than the memory limit never reach an engine") {
+TEST_CASE_FIXTURE(
+    PrepareBench,
+    "inputs that cannot be drawn or are larger than the memory limit never reach an engine") {
   layer.inputs[0].type.dtype = DType::String;
   CHECK(prepare_stage(layer, inputs, context()).ending == Ending::Refused);
   layer.inputs[0].type = {DType::Float32, {std::int64_t{1} << 40}};
