@@ -16,6 +16,7 @@
 #include "coordinator/app/console.h"
 #include "coordinator/app/discover_run.h"
 #include "coordinator/app/recovery.h"
+#include "coordinator/store/cache.h"
 #include "coordinator/store/sqlite_store.h"
 #include "shared/base/exit_code.h"
 #include "shared/base/files.h"
@@ -30,6 +31,9 @@ using base::fail;
 using base::Result;
 
 namespace {
+
+/// Bound for blobs where `layerfarm cache prune` is never called.
+constexpr std::uint64_t kCacheBound = std::uint64_t{20} << 30;
 
 fs::path worker_program() { return base::program_folder() / "layerfarm-worker"; }
 
@@ -174,6 +178,16 @@ Result<std::string> write_chips(const fs::path& folder, const std::vector<std::s
   return path.string();
 }
 
+/// Blobs beyond the bound go at the end of a run that made some; a warm run does not pay for looking.
+void keep_cache_small(const fs::path& cache, store::SqliteStore& store, Console& console) {
+  auto pruned = store::prune_cache(cache, store, {.blob_bytes = kCacheBound, .compact = false});
+  if (!pruned) {
+    console.say_verbose("[Cache] " + pruned.error().text());
+  } else if (pruned->blobs > 0) {
+    console.say_verbose(fmt::format("[Cache] {} blobs used longest ago were removed", pruned->blobs));
+  }
+}
+
 Result<RunResult> run(DiscoverRequest request, Console& console) {
   block_stop_signals();
   auto store = store::SqliteStore::open(request.cache);
@@ -209,10 +223,12 @@ Result<RunResult> run(DiscoverRequest request, Console& console) {
   settings.limits.run_timeout_ms = request.options.run_timeout_ms;
   settings.limits.memory_bytes = request.options.memory_bytes;
   for (const auto& chip : request.chips) settings.chips.push_back(chip->spec);
+  const fs::path cache = request.cache;
   DiscoverRun run(std::move(request), console, **store, *run_id);
   Dispatcher dispatcher(std::move(settings), hub, **store, &workers, run);
   const RunResult result = run.go(dispatcher);
   if (!result.interrupted) (*store)->append({store::RunEndedFact{*run_id, 0}});
+  if (result.fresh > 0) keep_cache_small(cache, **store, console);
   if (auto closed = (*store)->close(); !closed) console.error(closed.error().text());
   return result;
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iostream>
+#include <limits>
 #include <utility>
 
 #include "coordinator/app/result_list.h"
@@ -59,6 +60,7 @@ DiscoverRun::DiscoverRun(DiscoverRequest request, Console& console, store::Store
       reports_(console, known_, started_),
       failed_cases_(request_.options.keep_failed, base::BlobFolder(request_.cache / "blobs")) {
   book_.set_typical_times(store.typical_times());
+  if (auto pins = store::BlobPins::open(request_.cache)) pins_ = std::move(*pins);
 }
 
 DiscoverRun::~DiscoverRun() = default;
@@ -293,10 +295,50 @@ core::JobSpec DiscoverRun::spec_of(const plan::PlannedJob& job) const {
     if (need) spec.needs.push_back(JobId(need->value()));
   }
   spec.cost_us = job.cost_us;
+  spec.limit_ms = limit_of(job);
   spec.known = job.known ? core::Known::Succeeded : core::Known::No;
   spec.speculative = job.speculative;
   spec.exclusive = job.exclusive;
   return spec;
+}
+
+std::uint32_t DiscoverRun::limit_of(const plan::PlannedJob& job) const {
+  if (job.group == 0) return 0;  // references and models: several engines, each with bounds of its own
+  const domain::Limits& chip = request_.chips[chip_of_group_.at(job.group)]->spec.limits;
+  const auto first_set = [](std::int64_t a, std::int64_t b, std::int64_t otherwise) { return a != 0 ? a : b != 0 ? b : otherwise; };
+  const std::int64_t compile = first_set(request_.options.compile_timeout_ms, chip.compile_timeout_ms, domain::kDefaultCompileTimeoutMs);
+  const std::int64_t run = first_set(request_.options.run_timeout_ms, chip.run_timeout_ms, domain::kDefaultRunTimeoutMs);
+  std::int64_t limit = 0;
+  switch (job.stage) {
+    // A batch that fails is split and compiled again, at worst layer by layer.
+    case domain::Stage::Compile: limit = 2 * compile * request_.chips[chip_of_group_.at(job.group)]->batch; break;
+    case domain::Stage::Time: limit = run * (request_.options.timing_runs + 2); break;
+    case domain::Stage::Execute:
+    case domain::Stage::Recompare: limit = 2 * run; break;
+    case domain::Stage::Analyze:
+    case domain::Stage::Prepare: break;
+  }
+  return static_cast<std::uint32_t>(std::min<std::int64_t>(limit, std::numeric_limits<std::uint32_t>::max()));
+}
+
+void DiscoverRun::pin(const std::vector<plan::PlannedJob>& jobs) {
+  if (!pins_) return;
+  std::vector<base::Digest> blobs;
+  for (const plan::PlannedJob& job : jobs) {
+    if (!job.known) continue;
+    const auto outcome = known_.find(book_.content(job.id).key);
+    if (!outcome) continue;
+    if (outcome->prepared) {
+      blobs.insert(blobs.end(), outcome->prepared->inputs.begin(), outcome->prepared->inputs.end());
+      blobs.insert(blobs.end(), outcome->prepared->expected.begin(), outcome->prepared->expected.end());
+    }
+    if (outcome->artifact) {
+      blobs.push_back(outcome->artifact->blob);
+      for (const domain::DataFile& file : outcome->artifact->data) blobs.push_back(file.blob);
+    }
+  }
+  // A pin that cannot be written costs at worst the making of a blob again.
+  if (!blobs.empty()) [[maybe_unused]] const auto added = pins_->add(blobs);
 }
 
 void DiscoverRun::carry_out(plan::Turn turn) {
@@ -313,6 +355,7 @@ void DiscoverRun::carry_out(plan::Turn turn) {
     core::JobsAdded jobs;
     for (const plan::PlannedJob& job : turn.jobs) jobs.jobs.push_back(spec_of(job));
     dispatcher_->tell(std::move(jobs));
+    pin(turn.jobs);
   }
   const auto ids = [](const std::vector<plan::JobId>& from) {
     std::vector<JobId> out;
@@ -331,7 +374,12 @@ void DiscoverRun::case_settled(const CaseSettled& settled) {
   const std::string& executor = setup.chip->spec.executors[settled.executor].name;
   const auto result = reports_.settle(settled);
   if (result) {
-    settled.stored ? progress_.add_known(1) : progress_.settled(result->status);
+    if (settled.stored) {
+      progress_.add_known(1);
+    } else {
+      progress_.settled(result->status);
+      ++result_.fresh;
+    }
     if (result->status == domain::Status::Error) ++result_.failing_errors;
     if (result->status == domain::Status::Difference) ++result_.failing_differences;
     if (!console_.silent()) say_case(settled, *result);

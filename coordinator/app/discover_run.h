@@ -19,6 +19,7 @@
 #include "coordinator/app/worker_probe.h"
 #include "coordinator/plan/case_book.h"
 #include "coordinator/plan/forecast.h"
+#include "coordinator/store/cache.h"
 
 namespace layerfarm::coordinator::app {
 
@@ -39,6 +40,7 @@ struct RunResult {
   std::uint64_t failing_errors = 0;
   std::uint64_t failing_differences = 0;
   std::uint64_t unsettled = 0;
+  std::uint64_t fresh = 0;       ///< cases that were run now
   bool model_failed = false;     ///< a model could not be read
   bool interrupted = false;
   bool files_failed = false;     ///< a report could not be written
@@ -61,10 +63,11 @@ class DiscoverRun final : public JobSource {
   void on_activity(const std::string& worker, const std::string& what) override;
   void on_interrupt() override;
 
+ private:
   /// core::JobSpec for a planned job.
   [[nodiscard]] core::JobSpec spec_of(const plan::PlannedJob& job) const;
-
- private:
+  [[nodiscard]] std::uint32_t limit_of(const plan::PlannedJob& job) const;
+  void pin(const std::vector<plan::PlannedJob>& jobs);
   struct Reading;  ///< a model that is being read, or was
   void begin_reading();
   void model_read(Reading& reading, const domain::Outcome& outcome);
@@ -94,6 +97,7 @@ class DiscoverRun final : public JobSource {
   RunReports reports_;
   Progress progress_;
   FailedCases failed_cases_;
+  std::unique_ptr<store::BlobPins> pins_;  ///< null when the cache folder cannot hold the list: then lost blobs are made again
   std::vector<std::unique_ptr<Reading>> readings_;
   std::map<core::JobId, std::vector<Reading*>> analyze_jobs_;  ///< models of equal content are read once
   std::map<plan::Group, std::size_t> chip_of_group_;

@@ -29,6 +29,11 @@ struct Limits {
   friend bool operator==(const Limits&, const Limits&) = default;
 };
 
+/// Time limits where neither the user nor the chip file says anything (those of the original tool,
+/// spec section 10).
+inline constexpr std::int64_t kDefaultCompileTimeoutMs = 300'000;
+inline constexpr std::int64_t kDefaultRunTimeoutMs = 240'000;
+
 /// Options are passed to the toolchain as they are; what a key means is the adapter's business. A
 /// list of a chip file is kept as lines.
 using Options = std::map<std::string, std::string>;

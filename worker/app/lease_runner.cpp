@@ -14,9 +14,7 @@ using protocol::LeasedJob;
 
 namespace {
 
-// Defaults of the original tool (spec section 10); the other three keep one bad case from taking the machine with it.
-constexpr std::int64_t kCompileTimeoutMs = 300'000;
-constexpr std::int64_t kRunTimeoutMs = 240'000;
+// These keep one bad case from taking the machine with it.
 constexpr std::int64_t kOutputBytes = std::int64_t{64} << 20;
 constexpr std::int64_t kFileBytes = std::int64_t{16} << 30;
 constexpr double kMemoryShare = 0.75;
@@ -39,8 +37,8 @@ Outcome ended(Stage stage, Ending ending, std::string where, std::string text) {
 
 domain::Limits complete_limits(const domain::Limits& given, const domain::Limits& chip, std::int64_t machine_memory_bytes) {
   domain::Limits out;
-  out.compile_timeout_ms = first_set(given.compile_timeout_ms, chip.compile_timeout_ms, kCompileTimeoutMs);
-  out.run_timeout_ms = first_set(given.run_timeout_ms, chip.run_timeout_ms, kRunTimeoutMs);
+  out.compile_timeout_ms = first_set(given.compile_timeout_ms, chip.compile_timeout_ms, domain::kDefaultCompileTimeoutMs);
+  out.run_timeout_ms = first_set(given.run_timeout_ms, chip.run_timeout_ms, domain::kDefaultRunTimeoutMs);
   out.memory_bytes = first_set(given.memory_bytes, chip.memory_bytes,
                                static_cast<std::int64_t>(kMemoryShare * static_cast<double>(machine_memory_bytes)));
   out.output_bytes = first_set(given.output_bytes, chip.output_bytes, kOutputBytes);

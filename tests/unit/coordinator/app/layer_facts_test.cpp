@@ -1,0 +1,56 @@
+#include "coordinator/app/layer_facts.h"
+
+#include <doctest/doctest.h>
+
+using namespace layerfarm;
+using coordinator::app::layer_facts;
+
+namespace {
+
+domain::ModelAnalysis model() {
+  domain::ModelAnalysis out;
+  for (const char* op : {"Conv", "Relu", "Add"}) {
+    domain::Layer layer;
+    layer.op_type = op;
+    layer.id = std::string(op) + "_y";
+    layer.orig_index = static_cast<std::uint32_t>(out.layers.size());
+    out.layers.push_back(layer);
+    out.locations.push_back({static_cast<std::uint32_t>(10 + out.layers.size()), 5, op});
+  }
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("the k-th layer is at the k-th operator") {
+  const auto facts = layer_facts(model(), {});
+  CHECK(facts.warning.empty());
+  CHECK(facts.layers[0].location == "11:5");
+  CHECK(facts.layers[2].location == "13:5");
+  CHECK(facts.layers[2].node_index == 2);
+}
+
+TEST_CASE("another operator at the place means no line, for that layer alone") {
+  auto analysis = model();
+  analysis.locations[1].op_type = "Clip";
+  const auto facts = layer_facts(analysis, {});
+  CHECK(facts.layers[0].location == "11:5");
+  CHECK(facts.layers[1].location == "Relu");
+  CHECK(facts.warning.find("1 layers") != std::string::npos);
+}
+
+TEST_CASE("another number of operators, or a failed import, means no lines at all") {
+  auto analysis = model();
+  analysis.locations.pop_back();
+  CHECK(layer_facts(analysis, {}).layers[0].location == "Conv");
+  CHECK(layer_facts(analysis, {}).warning.find("2 operators") != std::string::npos);
+  analysis.locations.clear();
+  analysis.location_problem = "import failed: no such operator";
+  CHECK(layer_facts(analysis, {}).warning.find("no such operator") != std::string::npos);
+}
+
+TEST_CASE("op types to be skipped are compared without regard to case") {
+  const auto facts = layer_facts(model(), {"RELU"});
+  CHECK(!facts.layers[0].skipped);
+  CHECK(facts.layers[1].skipped);
+}

@@ -1,0 +1,191 @@
+#include "coordinator/app/stored_report.h"
+
+#include <doctest/doctest.h>
+
+#include "coordinator/app/recovery.h"
+#include "coordinator/app/result_list.h"
+#include "coordinator/store/sqlite_store.h"
+#include "shared/base/blob_folder.h"
+#include "shared/base/files.h"
+#include "shared/protocol/codec.h"
+
+using namespace layerfarm;
+using namespace layerfarm::coordinator;
+using namespace layerfarm::coordinator::app;
+
+namespace {
+
+/// A model of two layers, one chip without prepare and compile, and a report folder.
+struct Bench {
+  base::ScratchFolder folder = *base::ScratchFolder::make(std::filesystem::temp_directory_path(), "layerfarm-test");
+  std::filesystem::path cache = folder.path() / "cache";
+  std::filesystem::path out = folder.path() / "out";
+  ReportSetup setup;
+  base::Digest analysis;
+
+  Bench() {
+    std::filesystem::create_directories(out);
+    domain::ModelAnalysis model;
+    for (const char* op : {"Conv", "Relu"}) {
+      domain::Layer layer;
+      layer.op_type = op;
+      layer.id = std::string(op) + "_y";
+      layer.orig_index = static_cast<std::uint32_t>(model.layers.size());
+      layer.signature = base::digest_of(op);
+      layer.loose_signature = layer.signature;
+      model.layers.push_back(layer);
+    }
+    analysis = *base::BlobFolder(cache / "blobs").put(protocol::encode_analysis(model));
+    auto chip = std::make_shared<plan::PlanChip>();
+    chip->spec = *domain::parse_chip(R"({"chip_name":"c","toolchain":"null","executors":[{"name":"e0","evidence":"stand-in"}]})", "c.json");
+    chip->tool.version = "1";
+    chip->needs_prepare = chip->needs_compile = false;
+    setup.model_name = "m";
+    setup.model = std::make_shared<const domain::ModelAnalysis>(model);
+    setup.chip = chip;
+    setup.paths = report::report_paths(out, "m");
+    report::json::Object settings;
+    settings.set("dims", report::json::Object{});
+    setup.settings = std::move(settings);
+    setup.reference_tool.version = "1.32.0";
+    setup.reference = reference_name(setup.reference_tool);
+    setup.tools = {{"null", "1"}};
+    setup.rule = report::Rule::Timing;
+  }
+};
+
+domain::Outcome success() {
+  domain::Outcome out;
+  out.ending = domain::Ending::Done;
+  domain::Comparison comparison;
+  comparison.dtype = domain::DType::Float32;
+  comparison.total = 4;
+  out.executed = domain::Executed{{comparison}, 1, {}, 10, ""};
+  return out;
+}
+
+base::ProcessIdentity somebody_dead() {
+  base::ProcessIdentity out = base::this_process();
+  out.start_ticks += 1;
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("a report's setup comes back from what the store keeps of it") {
+  const Bench bench;
+  const store::RunFile file = run_file_of(bench.setup, "/models/m.onnx", bench.analysis);
+  const auto back = setup_of(file, bench.cache);
+  REQUIRE(back.has_value());
+  CHECK(back->model_name == "m");
+  CHECK(back->paths.report == bench.setup.paths.report);
+  CHECK(*back->chip == *bench.setup.chip);
+  CHECK(*back->model == *bench.setup.model);
+  CHECK(back->settings == bench.setup.settings);
+  CHECK(back->rule == report::Rule::Timing);
+  CHECK(back->reference == "onnxruntime 1.32.0");
+  CHECK(back->options == bench.setup.options);
+}
+
+TEST_CASE("a pruned analysis is said, not guessed") {
+  const Bench bench;
+  store::RunFile file = run_file_of(bench.setup, "/models/m.onnx", base::digest_of("pruned"));
+  CHECK(setup_of(file, bench.cache).error().code == base::ErrorCode::NotFound);
+  file.analysis = bench.analysis;
+  file.plan = "{";
+  CHECK(!setup_of(file, bench.cache).has_value());
+}
+
+TEST_CASE("the files of a run that died are brought up to what the store knows, once") {
+  const Bench bench;
+  auto store = *store::SqliteStore::open(bench.cache);
+  const auto run = *store->begin_run({somebody_dead(), 0, {"layerfarm"}});
+  store->append({store::RunFileFact{run, run_file_of(bench.setup, "/models/m.onnx", bench.analysis)}});
+  REQUIRE(store->close().has_value());
+  store = *store::SqliteStore::open(bench.cache);
+  const auto renewed = recover_folder(*store, bench.cache, bench.out);
+  REQUIRE(renewed.has_value());
+  CHECK(*renewed == std::vector<std::filesystem::path>{bench.setup.paths.report});
+  const auto file = report::load_config(bench.setup.paths.report);
+  REQUIRE(file.has_value());
+  CHECK(file->get_text("_chip") == "c");
+  CHECK(!file->get("final_report_text"));
+  REQUIRE(store->close().has_value());
+  store = *store::SqliteStore::open(bench.cache);
+  CHECK(recover_folder(*store, bench.cache, bench.out)->empty());
+}
+
+TEST_CASE("a run that still lives, and one in another folder, are left alone") {
+  const Bench bench;
+  auto store = *store::SqliteStore::open(bench.cache);
+  const auto mine = *store->begin_run({base::this_process(), 0, {}});
+  store->append({store::RunFileFact{mine, run_file_of(bench.setup, "/models/m.onnx", bench.analysis)}});
+  REQUIRE(store->close().has_value());
+  store = *store::SqliteStore::open(bench.cache);
+  CHECK(recover_folder(*store, bench.cache, bench.out)->empty());
+  CHECK(!std::filesystem::exists(bench.setup.paths.report));
+  const auto theirs = *store->begin_run({somebody_dead(), 0, {}});
+  store->append({store::RunFileFact{theirs, run_file_of(bench.setup, "/models/m.onnx", bench.analysis)}});
+  REQUIRE(store->close().has_value());
+  store = *store::SqliteStore::open(bench.cache);
+  CHECK(recover_folder(*store, bench.cache, bench.folder.path() / "elsewhere")->empty());
+}
+
+TEST_CASE("settled cases reach the report, the list and the files") {
+  const Bench bench;
+  auto store = *store::SqliteStore::open(bench.cache);
+  KnownOutcomes known(*store);
+  auto console = *Console::open({false, /*quiet=*/true, ""});
+  RunReports reports(console, known, base::Time{0});
+  auto opened = open_report(bench.setup);
+  REQUIRE(opened.has_value());
+  CHECK(opened->old.statuses.empty());
+  reports.add(std::move(opened->report));
+  plan::CaseSettled settled;
+  settled.how = plan::How::Judged;
+  settled.judgement.status = domain::Status::Success;
+  settled.outcome = std::make_shared<const domain::Outcome>(success());
+  REQUIRE(reports.settle(settled).has_value());
+  settled.layer = 1;
+  settled.how = plan::How::Unsettled;
+  settled.reason = "the disk was full";
+  CHECK(!reports.settle(settled).has_value());
+  CHECK(reports.next_due() == base::Time{0});
+  reports.write_due(base::Time{1});
+  CHECK(!reports.next_due().has_value());
+  CHECK(reports.finish(report::Phase::Finished));
+  const auto file = report::load_config(bench.setup.paths.report);
+  REQUIRE(file.has_value());
+  CHECK(file->get("final_report_text") != nullptr);
+  CHECK(report::json::text_of(*file).find("the disk was full") != std::string::npos);
+  CHECK(result_list(reports.all()).find("\"Conv_y\"") != std::string::npos);
+
+  // The next run sees what this one wrote.
+  auto again = open_report(bench.setup);
+  REQUIRE(again.has_value());
+  CHECK(again->old.statuses.at("Conv_y").at("e0") == domain::Status::Success);
+}
+
+TEST_CASE("tolerance flags win over the chip file") {
+  const Bench bench;
+  const domain::ChipSpec chip = with_tolerances(bench.setup.chip->spec, {std::nullopt, 0.5, std::nullopt});
+  CHECK(chip.executors[0].tolerance.fp_max_tol == 0.5);
+  CHECK(chip.executors[0].tolerance.fp_avg_tol == bench.setup.chip->spec.executors[0].tolerance.fp_avg_tol);
+}
+
+TEST_CASE("an outcome that does not answer later runs is known only where its run is looked at") {
+  const Bench bench;
+  auto store = *store::SqliteStore::open(bench.cache);
+  const auto run = *store->begin_run({base::this_process(), 0, {}});
+  domain::Outcome crashed;
+  crashed.ending = domain::Ending::Crashed;
+  const base::Digest key = base::digest_of("key");
+  store->append({store::OutcomeFact{run, key, std::make_shared<const domain::Outcome>(crashed)}});
+  REQUIRE(store->close().has_value());
+  store = *store::SqliteStore::open(bench.cache);
+  KnownOutcomes known(*store);
+  CHECK(known.find(key) == nullptr);
+  known.include_all_of(run);
+  REQUIRE(known.find(key) != nullptr);
+  CHECK(known.find(key)->ending == domain::Ending::Crashed);
+}
