@@ -15,6 +15,9 @@ using plan::How;
 
 namespace {
 
+/// The engine that makes references wherever it can.
+constexpr std::string_view kReferenceEngine = "onnxruntime";
+
 /// What an old report says, as planning minds it.
 plan::OldReport old_report(const report::ReportPaths& paths) {
   plan::OldReport out;
@@ -47,7 +50,7 @@ domain::Diagnostic layer_problem(const domain::Layer& layer) {
 
 }  // namespace
 
-std::string reference_name(const domain::ToolIdentity& reference) { return "onnxruntime " + reference.version; }
+std::string reference_name(const domain::ToolIdentity& reference) { return std::string(kReferenceEngine) + " " + reference.version; }
 
 domain::ChipSpec with_tolerances(domain::ChipSpec chip, const plan::ToleranceFlags& flags) {
   for (domain::ExecutorSpec& executor : chip.executors) executor.tolerance = plan::tolerance_in_force(executor, flags, nullptr);
@@ -103,11 +106,12 @@ std::optional<report::CaseResult> case_result_of(const CaseSettled& settled, con
       }
   }
   if (settled.how == How::Copied || settled.how == How::CopiedOld) out.copied_from = setup.model->layers[settled.source_layer].id;
-  out.same_engine = executor.same_engine;
   if (settled.timed && settled.timed->timed) out.timing = report::timing_of(*settled.timed->timed);
   if (!settled.prepare_key.is_zero()) {
     if (const auto prepared = known.find(settled.prepare_key); prepared && prepared->prepared) out.reference = prepared->prepared->reference;
   }
+  // Another engine had to make this reference: then agreement proves something again.
+  out.same_engine = executor.same_engine && (out.reference.empty() || out.reference.starts_with(kReferenceEngine));
   if (settled.outcome && settled.outcome->executed) out.note = settled.outcome->executed->note;
   if (settled.compile_key.is_zero()) return out;
   if (const auto compiled = known.find(settled.compile_key); compiled && compiled->artifact) {

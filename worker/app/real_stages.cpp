@@ -63,9 +63,7 @@ Outcome RealStages::time(const toolchain::StageJob& job, int runs, toolchain::St
 
 bool RealStages::tiny(const domain::ChipSpec& chip) const {
   const toolchain::Toolchain* tool = adapter(chip.toolchain);
-  if (tool == nullptr) return false;
-  const toolchain::Needs needs = tool->needs(chip);
-  return !needs.prepare && !needs.compile;
+  return tool != nullptr && tool->needs(chip).tiny;
 }
 
 }  // namespace layerfarm::worker::app
