@@ -42,7 +42,8 @@ bool plain_name(const std::string& name) {
   return !name.empty() && name.find('/') == std::string::npos && name != "." && name != "..";
 }
 
-/// A target of the torq compiler that no file describes: passed on as it is, with that tool's executors.
+/// A target of the torq compiler that no file describes: passed on as it is, with that tool's
+/// executors.
 domain::ChipSpec torq_target(const std::string& name) {
   domain::ChipSpec chip;
   chip.name = name;
@@ -61,7 +62,9 @@ domain::ChipSpec torq_target(const std::string& name) {
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
-  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
+  const auto lower = [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  };
   for (std::size_t i = 1; i <= a.size(); ++i) {
     std::size_t diagonal = row[0];
     row[0] = i;
@@ -79,10 +82,12 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 ChipCatalog ChipCatalog::standard(const std::string& chips_dir) {
   std::vector<fs::path> folders;
   if (!chips_dir.empty()) folders.emplace_back(chips_dir);
-  if (const std::string from_environment = base::environment("LAYERFARM_CHIPS"); !from_environment.empty()) {
+  if (const std::string from_environment = base::environment("LAYERFARM_CHIPS");
+      !from_environment.empty()) {
     folders.emplace_back(from_environment);
   }
-  folders.push_back(base::program_folder().parent_path() / "share" / "layerfarm" / "configs" / "chips");
+  folders.push_back(base::program_folder().parent_path() / "share" / "layerfarm" / "configs" /
+                    "chips");
   return ChipCatalog(std::move(folders));
 }
 
@@ -98,7 +103,8 @@ std::vector<std::string> ChipCatalog::names() const {
 }
 
 Result<CatalogChip> ChipCatalog::chip(const std::string& name) const {
-  if (!plain_name(name)) return fail(ErrorCode::InvalidInput, "'" + name + "' is no name of a chip");
+  if (!plain_name(name))
+    return fail(ErrorCode::InvalidInput, "'" + name + "' is no name of a chip");
   for (const fs::path& folder : folders_) {
     const fs::path path = folder / (name + std::string(kChipSuffix));
     auto text = base::read_file(path);
@@ -112,7 +118,8 @@ Result<CatalogChip> ChipCatalog::chip(const std::string& name) const {
 }
 
 Result<std::vector<std::string>> ChipCatalog::group(const std::string& name) const {
-  if (!plain_name(name)) return fail(ErrorCode::InvalidInput, "'" + name + "' is no name of a chip group");
+  if (!plain_name(name))
+    return fail(ErrorCode::InvalidInput, "'" + name + "' is no name of a chip group");
   for (const fs::path& folder : folders_) {
     auto text = base::read_file(folder / name);
     if (!text && text.error().code == ErrorCode::NotFound) continue;
@@ -121,12 +128,14 @@ Result<std::vector<std::string>> ChipCatalog::group(const std::string& name) con
     for (const std::string& line : split(*text, '\n')) {
       if (line[0] != '#') out.push_back(line);
     }
-    if (out.empty()) return fail(ErrorCode::InvalidInput, (folder / name).string() + ": the group names no chip");
+    if (out.empty())
+      return fail(ErrorCode::InvalidInput, (folder / name).string() + ": the group names no chip");
     return out;
   }
   if (name == "default.group") return std::vector<std::string>{"default"};
   std::string message = "no chip group '" + name + "'";
-  for (std::size_t i = 0; i < folders_.size(); ++i) message += (i == 0 ? "; looked in " : ", ") + folders_[i].string();
+  for (std::size_t i = 0; i < folders_.size(); ++i)
+    message += (i == 0 ? "; looked in " : ", ") + folders_[i].string();
   return fail(ErrorCode::NotFound, message);
 }
 

@@ -1,4 +1,5 @@
-// ChipCatalog: from what the user wrote after --chip to chip descriptions (spec section 23, "Chips"; design.md section 8).
+// ChipCatalog: from what the user wrote after --chip to chip descriptions (spec section 23,
+// "Chips"; design.md section 8).
 #pragma once
 
 #include <filesystem>
@@ -10,7 +11,8 @@
 
 namespace layerfarm::coordinator::app {
 
-/// One chip of a request. `known` is false for a name that no file describes: it is a torq target as it stands.
+/// One chip of a request. `known` is false for a name that no file describes: it is a torq target
+/// as it stands.
 struct CatalogChip {
   domain::ChipSpec spec;
   bool known = true;
@@ -30,7 +32,8 @@ class ChipCatalog {
   /// `--chips-dir` (may be empty), `$LAYERFARM_CHIPS`, then the installed ones.
   static ChipCatalog standard(const std::string& chips_dir);
 
-  /// Comma list of names, `x.group` and `all`. Errors name the file, the key or the group that is wrong.
+  /// Comma list of names, `x.group` and `all`. Errors name the file, the key or the group that is
+  /// wrong.
   [[nodiscard]] base::Result<ChipSelection> select(const std::string& request) const;
   /// Names of all chip files, sorted.
   [[nodiscard]] std::vector<std::string> names() const;

@@ -46,9 +46,12 @@ void print_text(const std::filesystem::path& cache, const store::CacheStatistics
       "Outcomes: {} ({} of them answer later runs), {}\n"
       "Runs:     {} ({} did not end, {} running now)\n"
       "Blobs:    {}, {} ({} of running runs)\n",
-      cache.string(), is.store.outcomes, is.store.keys, size_text(is.store_bytes), is.store.runs, is.store.open_runs - is.live_runs, is.live_runs,
-      is.blobs, size_text(is.blob_bytes), size_text(is.pinned_bytes));
-  if (is.leftovers > 0) std::cout << fmt::format("Leftover scratch folders of processes that were killed: {}\n", is.leftovers);
+      cache.string(), is.store.outcomes, is.store.keys, size_text(is.store_bytes), is.store.runs,
+      is.store.open_runs - is.live_runs, is.live_runs, is.blobs, size_text(is.blob_bytes),
+      size_text(is.pinned_bytes));
+  if (is.leftovers > 0)
+    std::cout << fmt::format("Leftover scratch folders of processes that were killed: {}\n",
+                             is.leftovers);
 }
 
 }  // namespace
@@ -70,8 +73,10 @@ int cmd_cache(const CacheOptions& options) {
   if (options.prune) {
     auto pruned = store::prune_cache(cache, store, {.blob_bytes = options.max_bytes});
     if (!pruned) return refuse(pruned.error());
-    std::cout << fmt::format("Removed {} blobs ({}), {} outcomes that nobody can ask for any more, {} leftover scratch folders\n", pruned->blobs,
-                             size_text(pruned->bytes), pruned->rows, pruned->leftovers);
+    std::cout << fmt::format(
+        "Removed {} blobs ({}), {} outcomes that nobody can ask for any more, {} leftover scratch "
+        "folders\n",
+        pruned->blobs, size_text(pruned->bytes), pruned->rows, pruned->leftovers);
   }
   const store::CacheStatistics is = store::cache_statistics(cache, store);
   options.json ? print_json(cache, is) : print_text(cache, is);

@@ -23,7 +23,8 @@ struct Listed {
 
 std::string join_executors(const domain::ChipSpec& chip) {
   std::string out;
-  for (const domain::ExecutorSpec& executor : chip.executors) out += (out.empty() ? "" : ",") + executor.name;
+  for (const domain::ExecutorSpec& executor : chip.executors)
+    out += (out.empty() ? "" : ",") + executor.name;
   return out;
 }
 
@@ -41,7 +42,8 @@ void print_json(const std::vector<Listed>& list) {
     entry["toolchain"] = item.chip.toolchain;
     ordered_json executors = ordered_json::array();
     for (const domain::ExecutorSpec& executor : item.chip.executors) {
-      executors.push_back({{"name", executor.name}, {"evidence", domain::evidence_name(executor.evidence)}});
+      executors.push_back(
+          {{"name", executor.name}, {"evidence", domain::evidence_name(executor.evidence)}});
     }
     entry["executors"] = std::move(executors);
     entry["found"] = item.ability.found;
@@ -61,10 +63,12 @@ void print_table(const std::vector<Listed>& list) {
     text.resize(std::max(width, text.size()), ' ');
     return text + "  ";
   };
-  std::vector<std::vector<std::string>> cells = {{"Chip", "Toolchain", "Executors", "Evidence", "Found", "Version"}};
+  std::vector<std::vector<std::string>> cells = {
+      {"Chip", "Toolchain", "Executors", "Evidence", "Found", "Version"}};
   for (const Listed& item : list) {
-    cells.push_back({item.chip.name, item.chip.toolchain, join_executors(item.chip), evidence_of(item.chip),
-                     item.ability.found ? "yes" : "no", item.ability.found ? item.ability.identity.version : "-"});
+    cells.push_back({item.chip.name, item.chip.toolchain, join_executors(item.chip),
+                     evidence_of(item.chip), item.ability.found ? "yes" : "no",
+                     item.ability.found ? item.ability.identity.version : "-"});
   }
   std::vector<std::size_t> widths(cells[0].size());
   for (const auto& line : cells) {
@@ -78,7 +82,9 @@ void print_table(const std::vector<Listed>& list) {
   }
   for (const Listed& item : list) {
     if (item.ability.found) continue;
-    std::cout << "\n" << item.chip.name << ": " << item.ability.missing << "\n  " << item.ability.how_to_get << "\n";
+    std::cout << "\n"
+              << item.chip.name << ": " << item.ability.missing << "\n  " << item.ability.how_to_get
+              << "\n";
   }
 }
 
@@ -99,7 +105,8 @@ int cmd_chips(const ChipsOptions& options) {
     chips.push_back(std::move(chip->spec));
   }
   if (chips.empty() && !broken) {
-    std::cerr << "Error: no chip files found; name their folder with --chips-dir or $LAYERFARM_CHIPS\n";
+    std::cerr
+        << "Error: no chip files found; name their folder with --chips-dir or $LAYERFARM_CHIPS\n";
     return static_cast<int>(ExitCode::Failed);
   }
   auto machine = describe_machine(base::program_folder() / "layerfarm-worker", chips);
@@ -108,7 +115,8 @@ int cmd_chips(const ChipsOptions& options) {
     return static_cast<int>(ExitCode::Failed);
   }
   std::vector<Listed> list;
-  for (std::size_t i = 0; i < chips.size(); ++i) list.push_back({std::move(chips[i]), std::move(machine->abilities[i])});
+  for (std::size_t i = 0; i < chips.size(); ++i)
+    list.push_back({std::move(chips[i]), std::move(machine->abilities[i])});
   options.json ? print_json(list) : print_table(list);
   return static_cast<int>(broken ? ExitCode::Failed : ExitCode::Success);
 }

@@ -59,11 +59,13 @@ std::string usable_chips(const ChipCatalog& catalog) {
 }
 
 /// What is missing for a chip, and what to do.
-std::string missing_text(const CatalogChip& chip, const protocol::Ability& ability, const ChipCatalog& catalog) {
+std::string missing_text(const CatalogChip& chip, const protocol::Ability& ability,
+                         const ChipCatalog& catalog) {
   std::string out = "chip " + chip.spec.name + " cannot be used here: " + ability.missing;
   if (!ability.how_to_get.empty()) out += "\n  " + ability.how_to_get;
   if (!chip.known) {
-    out += "\n  No chip file has this name, so it was taken as a torq target. Nearest chips: " + join(catalog.nearest(chip.spec.name, 3));
+    out += "\n  No chip file has this name, so it was taken as a torq target. Nearest chips: " +
+           join(catalog.nearest(chip.spec.name, 3));
   }
   return out + "\n  Chips that this machine can use now: " + usable_chips(catalog);
 }
@@ -86,7 +88,8 @@ Result<Chips> find_chips(const DiscoverOptions& options) {
   for (std::size_t i = 0; i < specs.size(); ++i) {
     const protocol::Ability& ability = out.machine.abilities[i];
     if (!ability.found && selection->only_found) continue;
-    if (!ability.found) return fail(ErrorCode::Unavailable, missing_text(selection->chips[i], ability, catalog));
+    if (!ability.found)
+      return fail(ErrorCode::Unavailable, missing_text(selection->chips[i], ability, catalog));
     auto chip = std::make_shared<plan::PlanChip>();
     chip->spec = specs[i];
     chip->tool = ability.identity;
@@ -96,7 +99,9 @@ Result<Chips> find_chips(const DiscoverOptions& options) {
     chip->place = out.machine.cpu_model;
     out.chips.push_back(std::move(chip));
   }
-  if (out.chips.empty()) return fail(ErrorCode::Unavailable, "no chip of this machine can be used; see `layerfarm chips`");
+  if (out.chips.empty())
+    return fail(ErrorCode::Unavailable,
+                "no chip of this machine can be used; see `layerfarm chips`");
   return out;
 }
 
@@ -108,8 +113,9 @@ Result<void> check_executors(const DiscoverOptions& options, const Chips& chips)
   }
   for (const std::string& name : options.executors) {
     if (known.contains(name)) continue;
-    return fail(ErrorCode::InvalidInput, "--executors: no chip of this run has an executor '" + name + "'; they have: " +
-                                             join({known.begin(), known.end()}));
+    return fail(ErrorCode::InvalidInput, "--executors: no chip of this run has an executor '" +
+                                             name +
+                                             "'; they have: " + join({known.begin(), known.end()}));
   }
   return {};
 }
@@ -119,13 +125,16 @@ Result<domain::InputSet> find_inputs(const std::string& folder) {
   domain::InputSet out;
   if (folder.empty()) return out;
   std::error_code error;
-  if (!fs::is_directory(folder, error)) return fail(ErrorCode::NotFound, "--inputs: no folder " + folder);
+  if (!fs::is_directory(folder, error))
+    return fail(ErrorCode::NotFound, "--inputs: no folder " + folder);
   std::set<fs::path> files;
   for (const auto& entry : fs::directory_iterator(folder, error)) {
     const std::string extension = entry.path().extension().string();
-    if (extension == ".npz" || extension == ".npy" || extension == ".pb") files.insert(entry.path());
+    if (extension == ".npz" || extension == ".npy" || extension == ".pb")
+      files.insert(entry.path());
   }
-  if (files.empty()) return fail(ErrorCode::NotFound, "--inputs: " + folder + " holds no .npz, .npy or .pb file");
+  if (files.empty())
+    return fail(ErrorCode::NotFound, "--inputs: " + folder + " holds no .npz, .npy or .pb file");
   base::Hasher hasher("layerfarm.inputs.1");
   for (const fs::path& file : files) {
     auto digest = base::digest_of_file(file.string());
@@ -139,12 +148,16 @@ Result<domain::InputSet> find_inputs(const std::string& folder) {
 
 /// Makes the folder and sees that files can be made in it, before hours are spent.
 Result<fs::path> check_output_folder(const std::string& given) {
-  const fs::path folder = fs::absolute(given.empty() ? fs::path(".") : fs::path(given)).lexically_normal();
+  const fs::path folder =
+      fs::absolute(given.empty() ? fs::path(".") : fs::path(given)).lexically_normal();
   std::error_code error;
   fs::create_directories(folder, error);
-  if (error) return fail(ErrorCode::InvalidInput, "cannot make the output folder " + folder.string() + ": " + error.message());
+  if (error)
+    return fail(ErrorCode::InvalidInput,
+                "cannot make the output folder " + folder.string() + ": " + error.message());
   if (::access(folder.c_str(), W_OK | X_OK) != 0) {
-    return fail(ErrorCode::InvalidInput, "cannot write into the output folder " + folder.string() + ": " + std::generic_category().message(errno));
+    return fail(ErrorCode::InvalidInput, "cannot write into the output folder " + folder.string() +
+                                             ": " + std::generic_category().message(errno));
   }
   return folder;
 }
@@ -154,7 +167,8 @@ Result<base::ScratchFolder> socket_folder(const fs::path& cache) {
   // A socket's path has at most 107 characters; a deep cache folder is no reason to fail.
   constexpr std::size_t kMostPath = 80;
   const fs::path parent = cache / "run";
-  return base::ScratchFolder::make(parent.string().size() <= kMostPath ? parent : fs::temp_directory_path(), "s");
+  return base::ScratchFolder::make(
+      parent.string().size() <= kMostPath ? parent : fs::temp_directory_path(), "s");
 }
 
 ExitCode exit_code(const RunResult& result, FailOn fail_on) {
@@ -162,29 +176,38 @@ ExitCode exit_code(const RunResult& result, FailOn fail_on) {
   if (result.model_failed) return ExitCode::Failed;
   if (fail_on == FailOn::Never) return ExitCode::Success;
   if (result.failing_errors > 0) return ExitCode::Failed;
-  return fail_on == FailOn::Difference && result.failing_differences > 0 ? ExitCode::Failed : ExitCode::Success;
+  return fail_on == FailOn::Difference && result.failing_differences > 0 ? ExitCode::Failed
+                                                                         : ExitCode::Success;
 }
 
-/// Attempts of a later coordinator must have greater numbers than those of any earlier one, so the epoch is the wall clock.
+/// Attempts of a later coordinator must have greater numbers than those of any earlier one, so the
+/// epoch is the wall clock.
 std::uint64_t make_epoch() {
-  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count());
+  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::seconds>(
+                                        std::chrono::system_clock::now().time_since_epoch())
+                                        .count());
 }
 
-Result<std::string> write_chips(const fs::path& folder, const std::vector<std::shared_ptr<const plan::PlanChip>>& chips) {
+Result<std::string> write_chips(const fs::path& folder,
+                                const std::vector<std::shared_ptr<const plan::PlanChip>>& chips) {
   std::string text = "[";
-  for (const auto& chip : chips) text += (text.size() > 1 ? "," : "") + domain::chip_json(chip->spec);
+  for (const auto& chip : chips)
+    text += (text.size() > 1 ? "," : "") + domain::chip_json(chip->spec);
   const fs::path path = folder / "chips.json";
-  if (auto written = base::write_file_atomically(path, text + "]", base::Sync::No); !written) return fail(written.error());
+  if (auto written = base::write_file_atomically(path, text + "]", base::Sync::No); !written)
+    return fail(written.error());
   return path.string();
 }
 
-/// Blobs beyond the bound go at the end of a run that made some; a warm run does not pay for looking.
+/// Blobs beyond the bound go at the end of a run that made some; a warm run does not pay for
+/// looking.
 void keep_cache_small(const fs::path& cache, store::SqliteStore& store, Console& console) {
   auto pruned = store::prune_cache(cache, store, {.blob_bytes = kCacheBound, .compact = false});
   if (!pruned) {
     console.say_verbose("[Cache] " + pruned.error().text());
   } else if (pruned->blobs > 0) {
-    console.say_verbose(fmt::format("[Cache] {} blobs used longest ago were removed", pruned->blobs));
+    console.say_verbose(
+        fmt::format("[Cache] {} blobs used longest ago were removed", pruned->blobs));
   }
 }
 
@@ -194,7 +217,8 @@ Result<RunResult> run(DiscoverRequest request, Console& console) {
   if (!store) return fail(store.error());
   auto recovered = recover_folder(**store, request.cache, request.output_folder);
   if (!recovered) return fail(recovered.error());
-  for (const fs::path& path : *recovered) console.say("[ExecutorJSON] a run did not end; " + path.string() + " was brought up to date");
+  for (const fs::path& path : *recovered)
+    console.say("[ExecutorJSON] a run did not end; " + path.string() + " was brought up to date");
   store::RunStart start;
   start.process = base::this_process();
   start.started_ms = static_cast<std::int64_t>(std::time(nullptr)) * 1000;
@@ -212,7 +236,9 @@ Result<RunResult> run(DiscoverRequest request, Console& console) {
   if (!socket) return fail(socket.error());
   const std::uint64_t epoch = make_epoch();
   WorkerHub hub(std::move(*socket), epoch);
-  LocalWorkers workers({worker_program(), share_cores(request.options.workers), {"--connect", endpoint, "--chips", *chips_file}});
+  LocalWorkers workers({worker_program(),
+                        share_cores(request.options.workers),
+                        {"--connect", endpoint, "--chips", *chips_file}});
 
   Dispatcher::Settings settings;
   settings.policy.first_attempt = (epoch << 24) + 1;

@@ -1,4 +1,5 @@
-// `layerfarm discover`: checks everything that can be checked before any work, then runs. Nothing is written before the checks are through.
+// `layerfarm discover`: checks everything that can be checked before any work, then runs. Nothing
+// is written before the checks are through.
 #pragma once
 
 #include <string>

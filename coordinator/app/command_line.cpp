@@ -1,12 +1,12 @@
 #include "coordinator/app/command_line.h"
 
+#include <unistd.h>
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <iostream>
 #include <string>
-#include <unistd.h>
 #include <vector>
 
 #include "coordinator/app/cmd_cache.h"
@@ -39,13 +39,21 @@ std::vector<std::string> split_commas(const std::vector<std::string>& values) {
 }
 
 std::string version_text() {
-  return "layerfarm " + std::string(base::kVersion) + " (commit " + std::string(base::build_commit()) + ", protocol " +
-         std::to_string(protocol::kProtocolMin) + "-" + std::to_string(protocol::kProtocolMax) + ")";
+  return "layerfarm " + std::string(base::kVersion) + " (commit " +
+         std::string(base::build_commit()) + ", protocol " +
+         std::to_string(protocol::kProtocolMin) + "-" + std::to_string(protocol::kProtocolMax) +
+         ")";
 }
 
 /// Seconds with a fraction, as milliseconds.
-void add_seconds(CLI::App& app, const std::string& flag, std::int64_t& target_ms, const std::string& help) {
-  app.add_option_function<double>(flag, [&target_ms](const double& seconds) { target_ms = static_cast<std::int64_t>(seconds * 1000.0); }, help)
+void add_seconds(CLI::App& app, const std::string& flag, std::int64_t& target_ms,
+                 const std::string& help) {
+  app.add_option_function<double>(
+         flag,
+         [&target_ms](const double& seconds) {
+           target_ms = static_cast<std::int64_t>(seconds * 1000.0);
+         },
+         help)
       ->check(CLI::Range(0.001, 1e7))
       ->type_name("SECONDS");
 }
@@ -58,8 +66,8 @@ void add_dims(CLI::App& app, std::vector<std::pair<std::string, std::int64_t>>& 
            for (const std::string& text : values) {
              const auto equals = text.rfind('=');
              std::int64_t number = 0;
-             if (equals == std::string::npos || equals == 0 || !CLI::detail::lexical_cast(text.substr(equals + 1), number) ||
-                 number < 0) {
+             if (equals == std::string::npos || equals == 0 ||
+                 !CLI::detail::lexical_cast(text.substr(equals + 1), number) || number < 0) {
                throw CLI::ValidationError("--dim", "'" + text + "' is not NAME=NUMBER");
              }
              dims.emplace_back(text.substr(0, equals), number);
@@ -71,67 +79,113 @@ void add_dims(CLI::App& app, std::vector<std::pair<std::string, std::int64_t>>& 
 }
 
 void add_discover(CLI::App& app, DiscoverOptions& options, bool& chosen) {
-  CLI::App* sub = app.add_subcommand("discover", "Find, for each layer of a model, the executors of a chip that run it correctly");
+  CLI::App* sub = app.add_subcommand(
+      "discover", "Find, for each layer of a model, the executors of a chip that run it correctly");
   sub->callback([&chosen] { chosen = true; });
-  sub->add_option("--model", options.models, "ONNX model; repeatable, globs allowed")->type_name("FILE")->allow_extra_args(false);
-  sub->add_option("--chip,--torq-hw", options.chip, "Chip, comma list of chips, NAME.group, or all")->capture_default_str();
-  sub->add_option("--chips-dir", options.chips_dir, "Folder with chip files, looked at first")->type_name("DIR");
-  sub->add_option("--output-dir", options.output_dir, "Folder for the JSON files (default: the current one)")->type_name("DIR");
-  sub->add_option("--workers", options.workers, "Worker processes (default: one per core)")->check(CLI::Range(1, 4096))->type_name("N");
+  sub->add_option("--model", options.models, "ONNX model; repeatable, globs allowed")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
+  sub->add_option("--chip,--torq-hw", options.chip, "Chip, comma list of chips, NAME.group, or all")
+      ->capture_default_str();
+  sub->add_option("--chips-dir", options.chips_dir, "Folder with chip files, looked at first")
+      ->type_name("DIR");
+  sub->add_option("--output-dir", options.output_dir,
+                  "Folder for the JSON files (default: the current one)")
+      ->type_name("DIR");
+  sub->add_option("--workers", options.workers, "Worker processes (default: one per core)")
+      ->check(CLI::Range(1, 4096))
+      ->type_name("N");
   add_dims(*sub, options.dims);
 
-  sub->add_flag("--skip-mode", options.skip_mode, "Stop a layer at its first success, in priority order");
-  sub->add_option("--skip-executors", options.skip_executors, "Executors to leave out")->type_name("A,B")->allow_extra_args(false);
-  sub->add_option("--skip-ops", options.skip_ops, "ONNX op types to leave out")->type_name("A,B")->allow_extra_args(false);
-  sub->add_option("--executors", options.executors, "Only these executors")->type_name("A,B")->allow_extra_args(false);
-  sub->add_option("--layers", options.layers, "Only layers that match (exact id, pattern with * or ?, or part of the id)")
+  sub->add_flag("--skip-mode", options.skip_mode,
+                "Stop a layer at its first success, in priority order");
+  sub->add_option("--skip-executors", options.skip_executors, "Executors to leave out")
+      ->type_name("A,B")
+      ->allow_extra_args(false);
+  sub->add_option("--skip-ops", options.skip_ops, "ONNX op types to leave out")
+      ->type_name("A,B")
+      ->allow_extra_args(false);
+  sub->add_option("--executors", options.executors, "Only these executors")
+      ->type_name("A,B")
+      ->allow_extra_args(false);
+  sub->add_option("--layers", options.layers,
+                  "Only layers that match (exact id, pattern with * or ?, or part of the id)")
       ->type_name("PATTERN")
       ->allow_extra_args(false);
   sub->add_option_function<std::string>(
          "--dedup-layers",
-         [&options](const std::string& mode) { options.dedup = mode == "exact" ? Dedup::Exact : Dedup::IgnoreFloatValues; },
-         "Copy results between layers that differ only in the values of float constants; =exact: in nothing")
+         [&options](const std::string& mode) {
+           options.dedup = mode == "exact" ? Dedup::Exact : Dedup::IgnoreFloatValues;
+         },
+         "Copy results between layers that differ only in the values of float constants; =exact: "
+         "in nothing")
       ->expected(0, 1)
       ->default_str("")
       ->check(CLI::IsMember({"", "exact"}))
       ->type_name("[=exact]");
-  sub->add_flag("--recompute-cache", options.recompute, "Test everything again, whatever is stored");
+  sub->add_flag("--recompute-cache", options.recompute,
+                "Test everything again, whatever is stored");
 
-  sub->add_flag("--collect-timing", options.collect_timing, "Measure run time (and keep compile time) of each working case");
-  sub->add_option("--timing-runs", options.timing_runs, "Runs of a timing")->capture_default_str()->check(CLI::Range(0, 1'000'000));
-  sub->add_flag("--recommend-by-timing", options.recommend_by_timing, "Recommend the fastest executor instead of the first in priority");
+  sub->add_flag("--collect-timing", options.collect_timing,
+                "Measure run time (and keep compile time) of each working case");
+  sub->add_option("--timing-runs", options.timing_runs, "Runs of a timing")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 1'000'000));
+  sub->add_flag("--recommend-by-timing", options.recommend_by_timing,
+                "Recommend the fastest executor instead of the first in priority");
 
-  sub->add_option("--tolerance-avg", options.tolerance_avg, "Relative difference above which an element is counted")->check(CLI::Range(0.0, 1e9));
-  sub->add_option("--tolerance-max", options.tolerance_max, "Relative difference above which an element fails the case")->check(CLI::Range(0.0, 1e9));
-  sub->add_option("--tolerance-abs-frac", options.tolerance_abs_frac, "Elements count only above this share of the largest expected value")
+  sub->add_option("--tolerance-avg", options.tolerance_avg,
+                  "Relative difference above which an element is counted")
+      ->check(CLI::Range(0.0, 1e9));
+  sub->add_option("--tolerance-max", options.tolerance_max,
+                  "Relative difference above which an element fails the case")
+      ->check(CLI::Range(0.0, 1e9));
+  sub->add_option("--tolerance-abs-frac", options.tolerance_abs_frac,
+                  "Elements count only above this share of the largest expected value")
       ->check(CLI::Range(0.0, 1.0));
-  sub->add_option("--inputs", options.inputs_dir, "Folder of .npz, .npy or .pb files, by input name, instead of random inputs")->type_name("DIR");
+  sub->add_option("--inputs", options.inputs_dir,
+                  "Folder of .npz, .npy or .pb files, by input name, instead of random inputs")
+      ->type_name("DIR");
 
-  add_seconds(*sub, "--compile-timeout", options.compile_timeout_ms, "Time limit of one compilation (default: 300)");
-  add_seconds(*sub, "--run-timeout", options.run_timeout_ms, "Time limit of one run (default: 240)");
-  sub->add_option("--memory", options.memory_bytes, "Memory limit of one step, e.g. 4GB (default: three quarters of the machine's)")
+  add_seconds(*sub, "--compile-timeout", options.compile_timeout_ms,
+              "Time limit of one compilation (default: 300)");
+  add_seconds(*sub, "--run-timeout", options.run_timeout_ms,
+              "Time limit of one run (default: 240)");
+  sub->add_option("--memory", options.memory_bytes,
+                  "Memory limit of one step, e.g. 4GB (default: three quarters of the machine's)")
       ->transform(CLI::AsSizeValue(false));
-  add_seconds(*sub, "--wait-workers", options.wait_workers_ms, "How long a case may wait for a worker that can run it (default: 0 locally)");
-  sub->add_option("--keep-failed", options.keep_failed, "Folder that gets everything about each failed case")->type_name("DIR");
-  sub->add_option("--fail-on", options.fail_on, "What makes the exit code 1: difference (or error), error, never")
-      ->transform(CLI::CheckedTransformer(std::map<std::string, FailOn>{{"error", FailOn::Error}, {"difference", FailOn::Difference}, {"never", FailOn::Never}}))
+  add_seconds(*sub, "--wait-workers", options.wait_workers_ms,
+              "How long a case may wait for a worker that can run it (default: 0 locally)");
+  sub->add_option("--keep-failed", options.keep_failed,
+                  "Folder that gets everything about each failed case")
+      ->type_name("DIR");
+  sub->add_option("--fail-on", options.fail_on,
+                  "What makes the exit code 1: difference (or error), error, never")
+      ->transform(CLI::CheckedTransformer(std::map<std::string, FailOn>{
+          {"error", FailOn::Error}, {"difference", FailOn::Difference}, {"never", FailOn::Never}}))
       ->type_name("error|difference|never");
   sub->add_flag("--dry-run", options.dry_run, "Say what would run and what is known; run nothing");
   sub->add_flag("--json", options.json, "Write the list of results to standard output as JSON");
-  sub->add_option("--log-file", options.log_file, "Everything that is printed goes to this file too")->type_name("FILE");
+  sub->add_option("--log-file", options.log_file,
+                  "Everything that is printed goes to this file too")
+      ->type_name("FILE");
   sub->add_flag("-v,--verbose", options.verbose, "Say more");
   sub->add_flag("-q,--quiet", options.quiet, "Say nothing on the console");
 }
 
 void add_view(CLI::App& app, ViewOptions& options, bool& chosen) {
-  CLI::App* sub = app.add_subcommand("view", "Show a report, one of its layers, or a compiler file");
+  CLI::App* sub =
+      app.add_subcommand("view", "Show a report, one of its layers, or a compiler file");
   sub->callback([&chosen] { chosen = true; });
   sub->add_option("config", options.config, "Report or compiler file (with --model: the layer)");
   sub->add_option("layer", options.layer, "Layer id");
   sub->add_option("--model", options.model, "Model whose report is meant")->type_name("FILE");
-  sub->add_option("--output-dir", options.output_dir, "Folder of the JSON files (default: the current one)")->type_name("DIR");
+  sub->add_option("--output-dir", options.output_dir,
+                  "Folder of the JSON files (default: the current one)")
+      ->type_name("DIR");
   sub->add_option("--chip,--torq-hw", options.chip, "Which chip's report, when there are several");
-  sub->add_flag("--compat", options.compat, "Exit 0 for a broken file or an unknown layer, as torq-gen-config does");
+  sub->add_flag("--compat", options.compat,
+                "Exit 0 for a broken file or an unknown layer, as torq-gen-config does");
 }
 
 void add_edit(CLI::App& app, EditOptions& options, bool& chosen) {
@@ -139,13 +193,19 @@ void add_edit(CLI::App& app, EditOptions& options, bool& chosen) {
   sub->callback([&chosen] { chosen = true; });
   sub->add_option("config", options.config, "Report");
   sub->add_option("--model", options.model, "Model whose report is meant")->type_name("FILE");
-  sub->add_option("--output-dir", options.output_dir, "Folder of the JSON files (default: the current one)")->type_name("DIR");
+  sub->add_option("--output-dir", options.output_dir,
+                  "Folder of the JSON files (default: the current one)")
+      ->type_name("DIR");
   sub->add_option("--chip,--torq-hw", options.chip, "Which chip's report, when there are several");
   sub->add_option("--layer", options.layer, "Layer id, part of it, pattern with * or ?, or ALL");
   sub->add_option("--executor", options.executor, "New recommendation; null = none");
-  sub->add_option("--tolerance-avg", options.tolerance_avg, "New fp_avg_tol of the layer")->check(CLI::Range(0.0, 1e9));
-  sub->add_option("--tolerance-max", options.tolerance_max, "New fp_max_tol of the layer")->check(CLI::Range(0.0, 1e9));
-  sub->add_option_function<std::string>("--list", [&options](const std::string& filter) { options.list = filter; }, "List the layers, or those that match")
+  sub->add_option("--tolerance-avg", options.tolerance_avg, "New fp_avg_tol of the layer")
+      ->check(CLI::Range(0.0, 1e9));
+  sub->add_option("--tolerance-max", options.tolerance_max, "New fp_max_tol of the layer")
+      ->check(CLI::Range(0.0, 1e9));
+  sub->add_option_function<std::string>(
+         "--list", [&options](const std::string& filter) { options.list = filter; },
+         "List the layers, or those that match")
       ->expected(0, 1)
       ->default_str("")
       ->type_name("[FILTER]");
@@ -154,7 +214,8 @@ void add_edit(CLI::App& app, EditOptions& options, bool& chosen) {
 void add_chips(CLI::App& app, ChipsOptions& options, bool& chosen) {
   CLI::App* sub = app.add_subcommand("chips", "List the chips, and what this machine has for each");
   sub->callback([&chosen] { chosen = true; });
-  sub->add_option("--chips-dir", options.chips_dir, "Folder with chip files, looked at first")->type_name("DIR");
+  sub->add_option("--chips-dir", options.chips_dir, "Folder with chip files, looked at first")
+      ->type_name("DIR");
   sub->add_flag("--json", options.json, "As JSON on standard output");
 }
 
@@ -164,9 +225,12 @@ void add_cache(CLI::App& app, CacheOptions& options, bool& chosen) {
   sub->callback([&chosen] { chosen = true; });
   CLI::App* stats = sub->add_subcommand("stats", "How much is stored (default)");
   stats->add_flag("--json", options.json, "As JSON on standard output");
-  CLI::App* prune = sub->add_subcommand("prune", "Remove the blobs that were used longest ago, down to a bound");
+  CLI::App* prune =
+      sub->add_subcommand("prune", "Remove the blobs that were used longest ago, down to a bound");
   prune->callback([&options] { options.prune = true; });
-  prune->add_option("--max-size", options.max_bytes, "Bound for the blobs, e.g. 2GB (default: 20GB)")->transform(CLI::AsSizeValue(false));
+  prune
+      ->add_option("--max-size", options.max_bytes, "Bound for the blobs, e.g. 2GB (default: 20GB)")
+      ->transform(CLI::AsSizeValue(false));
 }
 
 }  // namespace
@@ -174,7 +238,10 @@ void add_cache(CLI::App& app, CacheOptions& options, bool& chosen) {
 int run_command_line(int argc, char** argv) {
   // A worker or a pager that goes away shows up as a failed write, not as our death.
   std::signal(SIGPIPE, SIG_IGN);
-  CLI::App app("layerfarm finds, for each layer of an ONNX model, the executor of a chip that runs it correctly and fastest.", "layerfarm");
+  CLI::App app(
+      "layerfarm finds, for each layer of an ONNX model, the executor of a chip that runs it "
+      "correctly and fastest.",
+      "layerfarm");
   app.set_version_flag("--version", version_text());
   app.require_subcommand(1);
 

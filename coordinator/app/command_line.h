@@ -3,7 +3,8 @@
 
 namespace layerfarm::coordinator::app {
 
-/// Parses and runs; returns the exit code (base/exit_code.h). Bad flags: usage on standard error, 2.
+/// Parses and runs; returns the exit code (base/exit_code.h). Bad flags: usage on standard
+/// error, 2.
 int run_command_line(int argc, char** argv);
 
 }  // namespace layerfarm::coordinator::app

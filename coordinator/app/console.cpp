@@ -17,11 +17,13 @@ base::Result<Console> Console::open(const Settings& settings) {
   std::error_code ignored;  // the open below reports what matters
   if (path.has_parent_path()) fs::create_directories(path.parent_path(), ignored);
   console.file_.reset(std::fopen(settings.log_file.c_str(), "we"));
-  if (!console.file_) return base::fail(base::os_error("cannot write the log file " + settings.log_file, errno));
+  if (!console.file_)
+    return base::fail(base::os_error("cannot write the log file " + settings.log_file, errno));
   return console;
 }
 
-Console::Console(Settings settings) : settings_(std::move(settings)), terminal_(::isatty(STDERR_FILENO) == 1) {}
+Console::Console(Settings settings)
+    : settings_(std::move(settings)), terminal_(::isatty(STDERR_FILENO) == 1) {}
 
 void Console::to_console(std::string_view text) {
   if (settings_.quiet) return;

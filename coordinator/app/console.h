@@ -1,4 +1,5 @@
-// Console: what a command says while it works. Standard error for people, tee'd to the log file; standard output belongs to results.
+// Console: what a command says while it works. Standard error for people, tee'd to the log file;
+// standard output belongs to results.
 #pragma once
 
 #include <cstdio>
@@ -14,8 +15,8 @@ class Console {
  public:
   struct Settings {
     bool verbose = false;
-    bool quiet = false;       ///< nothing on the console; the log file still gets everything
-    std::string log_file;     ///< truncated first, parents made
+    bool quiet = false;    ///< nothing on the console; the log file still gets everything
+    std::string log_file;  ///< truncated first, parents made
   };
   /// InvalidInput when the log file cannot be written.
   static base::Result<Console> open(const Settings& settings);
@@ -26,7 +27,8 @@ class Console {
   void say(std::string_view text);
   /// Only with --verbose (console and file alike).
   void say_verbose(std::string_view text);
-  /// Long diagnostics: the log file always gets them, the console only with --verbose and without a log file.
+  /// Long diagnostics: the log file always gets them, the console only with --verbose and without a
+  /// log file.
   void say_detail(std::string_view text);
   /// `Error: ` and the text.
   void error(std::string_view text);

@@ -29,7 +29,8 @@ namespace {
 
 constexpr auto kLongestTurn = 500ms;
 constexpr auto kLiveEvery = 200ms;
-constexpr std::int64_t kAnalyzeCostUs = 10'000'000;  // models are read first: everything else follows from them
+constexpr std::int64_t kAnalyzeCostUs =
+    10'000'000;  // models are read first: everything else follows from them
 
 std::string join(const std::vector<std::string>& words) {
   std::string out;
@@ -49,7 +50,8 @@ struct DiscoverRun::Reading {
   bool planned = false;
 };
 
-DiscoverRun::DiscoverRun(DiscoverRequest request, Console& console, store::Store& store, store::RunId run)
+DiscoverRun::DiscoverRun(DiscoverRequest request, Console& console, store::Store& store,
+                         store::RunId run)
     : request_(std::move(request)),
       console_(console),
       store_(store),
@@ -67,7 +69,8 @@ DiscoverRun::~DiscoverRun() = default;
 
 RunResult DiscoverRun::go(Dispatcher& dispatcher) {
   dispatcher_ = &dispatcher;
-  for (const auto& chip : request_.chips) console_.say(report::chip_line(chip->spec.name, chip->spec.target));
+  for (const auto& chip : request_.chips)
+    console_.say(report::chip_line(chip->spec.name, chip->spec.target));
   begin_reading();
   loop();
   finish();
@@ -94,8 +97,9 @@ void DiscoverRun::begin_reading() {
     if (stored && stored->analysis) {
       if (auto model = known_analysis(added, *stored)) added.model = std::move(*model);
     }
-    const auto same = std::find_if(readings_.begin(), readings_.end(),
-                                   [&](const auto& other) { return other.get() != &added && other->job && other->key == added.key; });
+    const auto same = std::find_if(readings_.begin(), readings_.end(), [&](const auto& other) {
+      return other.get() != &added && other->job && other->key == added.key;
+    });
     if (same != readings_.end()) {
       added.job = (*same)->job;
       analyze_jobs_[*added.job].push_back(&added);
@@ -113,18 +117,21 @@ void DiscoverRun::begin_reading() {
   }
 }
 
-Result<std::shared_ptr<const domain::ModelAnalysis>> DiscoverRun::known_analysis(const Reading& reading, const domain::Outcome& outcome) const {
+Result<std::shared_ptr<const domain::ModelAnalysis>> DiscoverRun::known_analysis(
+    const Reading& reading, const domain::Outcome& outcome) const {
   const base::BlobFolder blobs(request_.cache / "blobs");
   auto bytes = blobs.get(*outcome.analysis);
   if (!bytes) return fail(bytes.error());
   auto model = protocol::decode_analysis(*bytes);
   if (!model) return fail(model.error());
   // The key holds the model file itself; what lies beside it must be looked at.
-  const std::filesystem::path folder = std::filesystem::path(reading.request.model_path).parent_path();
+  const std::filesystem::path folder =
+      std::filesystem::path(reading.request.model_path).parent_path();
   for (std::size_t i = 1; i < model->files.size(); ++i) {
     auto digest = base::digest_of_file((folder / model->files[i].path).string());
     if (!digest) return fail(digest.error());
-    if (*digest != model->files[i].digest) return fail(ErrorCode::Incompatible, model->files[i].path + " has changed");
+    if (*digest != model->files[i].digest)
+      return fail(ErrorCode::Incompatible, model->files[i].path + " has changed");
   }
   return std::make_shared<const domain::ModelAnalysis>(std::move(*model));
 }
@@ -138,7 +145,8 @@ void DiscoverRun::model_read(Reading& reading, const domain::Outcome& outcome) {
   if (outcome.ending != domain::Ending::Done || !outcome.analysis) {
     std::string why = outcome.diagnostic.text;
     if (outcome.ending != domain::Ending::Refused && !outcome.diagnostic.cause.empty()) {
-      why = "reading it failed (" + outcome.diagnostic.cause + ")" + (why.empty() ? "" : ": " + why);
+      why =
+          "reading it failed (" + outcome.diagnostic.cause + ")" + (why.empty() ? "" : ": " + why);
     }
     model_failed(reading, why.empty() ? "it cannot be read" : std::string(report::first_line(why)));
     return;
@@ -167,15 +175,19 @@ json::Value DiscoverRun::settings() const {
   return out;
 }
 
-Result<report::ReportPaths> DiscoverRun::place_report(const Reading& reading, const domain::ChipSpec& chip) {
+Result<report::ReportPaths> DiscoverRun::place_report(const Reading& reading,
+                                                      const domain::ChipSpec& chip) {
   std::filesystem::path folder = request_.output_folder / reading.file.folder;
   if (request_.chips.size() > 1) folder /= chip.name;
   std::error_code error;
   std::filesystem::create_directories(folder, error);
-  if (error) return fail(ErrorCode::Internal, "cannot make the folder " + folder.string() + ": " + error.message());
+  if (error)
+    return fail(ErrorCode::Internal,
+                "cannot make the folder " + folder.string() + ": " + error.message());
   report::ReportPaths paths = report::report_paths(folder, reading.file.name);
   if (request_.chips.size() > 1) return paths;
-  // One chip takes the classic names; another chip's files there move out of the way (design.md, section 8).
+  // One chip takes the classic names; another chip's files there move out of the way (design.md,
+  // section 8).
   auto old = report::load_config(paths.report);
   if (!old) {
     if (old.error().code == ErrorCode::NotFound) return paths;
@@ -185,13 +197,15 @@ Result<report::ReportPaths> DiscoverRun::place_report(const Reading& reading, co
   if (there.empty() || there == chip.name) return paths;
   auto moved = report::move_aside(paths, there);
   if (!moved) return fail(moved.error());
-  for (const auto& path : *moved) console_.say("[ExecutorJSON] results of chip " + there + " moved to " + path.string());
+  for (const auto& path : *moved)
+    console_.say("[ExecutorJSON] results of chip " + there + " moved to " + path.string());
   return paths;
 }
 
 void DiscoverRun::plan_model(Reading& reading) {
   reading.planned = true;
-  for (const std::string& note : reading.model->notes) console_.say_verbose("[Model] " + reading.file.name + ": " + note);
+  for (const std::string& note : reading.model->notes)
+    console_.say_verbose("[Model] " + reading.file.name + ": " + note);
   plan::PlanRequest request;
   request.run = run_;
   request.model = reading.model;
@@ -203,18 +217,22 @@ void DiscoverRun::plan_model(Reading& reading) {
   plan::PlanOptions& plan_options = request.options;
   plan_options.skip_mode = options.skip_mode;
   plan_options.recompute = options.recompute;
-  plan_options.dedup = options.dedup == Dedup::Off ? plan::Dedup::Off : options.dedup == Dedup::Exact ? plan::Dedup::Exact : plan::Dedup::Loose;
+  plan_options.dedup = options.dedup == Dedup::Off     ? plan::Dedup::Off
+                       : options.dedup == Dedup::Exact ? plan::Dedup::Exact
+                                                       : plan::Dedup::Loose;
   plan_options.skip_executors = options.skip_executors;
   plan_options.skip_ops = options.skip_ops;
   plan_options.executors = options.executors;
   plan_options.layers = options.layers;
   plan_options.collect_timing = options.collect_timing;
   plan_options.timing_runs = std::max(1, options.timing_runs);
-  plan_options.tolerance = {options.tolerance_avg, options.tolerance_max, options.tolerance_abs_frac};
+  plan_options.tolerance = {options.tolerance_avg, options.tolerance_max,
+                            options.tolerance_abs_frac};
 
   const std::vector<bool> chosen = plan::choose_layers(reading.model->layers, options.layers);
   if (std::find(chosen.begin(), chosen.end(), true) == chosen.end() && !chosen.empty()) {
-    console_.say("[Model] " + reading.file.name + ": no layer matches --layers " + join(options.layers));
+    console_.say("[Model] " + reading.file.name + ": no layer matches --layers " +
+                 join(options.layers));
   }
   std::vector<OpenReport> opened;
   for (const auto& chip : request_.chips) {
@@ -240,10 +258,13 @@ void DiscoverRun::plan_model(Reading& reading) {
       model_failed(reading, report.error().text());
       return;
     }
-    if (!report->warning.empty()) console_.say("[ONNXtoMLIR] " + reading.file.name + ": " + report->warning);
-    if (!report->takeover.set_aside.empty()) console_.say("[ExecutorJSON] " + report->takeover.set_aside);
+    if (!report->warning.empty())
+      console_.say("[ONNXtoMLIR] " + reading.file.name + ": " + report->warning);
+    if (!report->takeover.set_aside.empty())
+      console_.say("[ExecutorJSON] " + report->takeover.set_aside);
     if (!report->takeover.edited.empty()) {
-      console_.say("[ExecutorJSON] recommendations edited by hand are kept: " + join(report->takeover.edited));
+      console_.say("[ExecutorJSON] recommendations edited by hand are kept: " +
+                   join(report->takeover.edited));
     }
     request.old.push_back(std::move(report->old));
     remember_file(reading, report->report.setup);
@@ -258,17 +279,20 @@ void DiscoverRun::plan_model(Reading& reading) {
     for (OpenReport& report : opened) reports_.add(std::move(report));
   }
   for (std::size_t i = 0; i < request_.chips.size(); ++i) {
-    const plan::FileCounts counts = book_.counts(plan::FileId(added->first_file.value() + static_cast<std::uint32_t>(i)));
+    const plan::FileCounts counts =
+        book_.counts(plan::FileId(added->first_file.value() + static_cast<std::uint32_t>(i)));
     progress_.add_total(counts.cases);
     if (options.dry_run && i + 1 == request_.chips.size()) {
       plan::FileCounts all = counts;
       all.cases = 0;
       for (std::size_t k = 0; k < request_.chips.size(); ++k) {
-        const auto one = book_.counts(plan::FileId(added->first_file.value() + static_cast<std::uint32_t>(k)));
+        const auto one =
+            book_.counts(plan::FileId(added->first_file.value() + static_cast<std::uint32_t>(k)));
         all.cases += one.cases;
         all.settled += k + 1 == request_.chips.size() ? 0 : one.settled;
       }
-      forecast_ += plan::forecast(added->turn, all, static_cast<std::uint32_t>(std::max<std::size_t>(options.workers, 1)));
+      forecast_ += plan::forecast(
+          added->turn, all, static_cast<std::uint32_t>(std::max<std::size_t>(options.workers, 1)));
     }
   }
   if (options.dry_run) return;  // nothing of the plan is carried out
@@ -279,7 +303,8 @@ void DiscoverRun::remember_file(const Reading& reading, const ReportSetup& setup
   if (request_.options.dry_run) return;
   const auto outcome = known_.find(reading.key);
   if (!outcome || !outcome->analysis) return;
-  store_.append({store::RunFileFact{run_, run_file_of(setup, reading.request.model_path, *outcome->analysis)}});
+  store_.append({store::RunFileFact{
+      run_, run_file_of(setup, reading.request.model_path, *outcome->analysis)}});
 }
 
 // ---- jobs and cases ----
@@ -303,22 +328,35 @@ core::JobSpec DiscoverRun::spec_of(const plan::PlannedJob& job) const {
 }
 
 std::uint32_t DiscoverRun::limit_of(const plan::PlannedJob& job) const {
-  if (job.group == 0) return 0;  // references and models: several engines, each with bounds of its own
+  if (job.group == 0)
+    return 0;  // references and models: several engines, each with bounds of its own
   const domain::Limits& chip = request_.chips[chip_of_group_.at(job.group)]->spec.limits;
-  const auto first_set = [](std::int64_t a, std::int64_t b, std::int64_t otherwise) { return a != 0 ? a : b != 0 ? b : otherwise; };
-  const std::int64_t compile = first_set(request_.options.compile_timeout_ms, chip.compile_timeout_ms, domain::kDefaultCompileTimeoutMs);
-  const std::int64_t run = first_set(request_.options.run_timeout_ms, chip.run_timeout_ms, domain::kDefaultRunTimeoutMs);
+  const auto first_set = [](std::int64_t a, std::int64_t b, std::int64_t otherwise) {
+    return a != 0 ? a : b != 0 ? b : otherwise;
+  };
+  const std::int64_t compile = first_set(request_.options.compile_timeout_ms,
+                                         chip.compile_timeout_ms, domain::kDefaultCompileTimeoutMs);
+  const std::int64_t run =
+      first_set(request_.options.run_timeout_ms, chip.run_timeout_ms, domain::kDefaultRunTimeoutMs);
   std::int64_t limit = 0;
   switch (job.stage) {
     // A batch that fails is split and compiled again, at worst layer by layer.
-    case domain::Stage::Compile: limit = 2 * compile * request_.chips[chip_of_group_.at(job.group)]->batch; break;
-    case domain::Stage::Time: limit = run * (request_.options.timing_runs + 2); break;
+    case domain::Stage::Compile:
+      limit = 2 * compile * request_.chips[chip_of_group_.at(job.group)]->batch;
+      break;
+    case domain::Stage::Time:
+      limit = run * (request_.options.timing_runs + 2);
+      break;
     case domain::Stage::Execute:
-    case domain::Stage::Recompare: limit = 2 * run; break;
+    case domain::Stage::Recompare:
+      limit = 2 * run;
+      break;
     case domain::Stage::Analyze:
-    case domain::Stage::Prepare: break;
+    case domain::Stage::Prepare:
+      break;
   }
-  return static_cast<std::uint32_t>(std::min<std::int64_t>(limit, std::numeric_limits<std::uint32_t>::max()));
+  return static_cast<std::uint32_t>(
+      std::min<std::int64_t>(limit, std::numeric_limits<std::uint32_t>::max()));
 }
 
 void DiscoverRun::pin(const std::vector<plan::PlannedJob>& jobs) {
@@ -330,7 +368,8 @@ void DiscoverRun::pin(const std::vector<plan::PlannedJob>& jobs) {
     if (!outcome) continue;
     if (outcome->prepared) {
       blobs.insert(blobs.end(), outcome->prepared->inputs.begin(), outcome->prepared->inputs.end());
-      blobs.insert(blobs.end(), outcome->prepared->expected.begin(), outcome->prepared->expected.end());
+      blobs.insert(blobs.end(), outcome->prepared->expected.begin(),
+                   outcome->prepared->expected.end());
     }
     if (outcome->artifact) {
       blobs.push_back(outcome->artifact->blob);
@@ -338,7 +377,8 @@ void DiscoverRun::pin(const std::vector<plan::PlannedJob>& jobs) {
     }
   }
   // A pin that cannot be written costs at worst the making of a blob again.
-  if (!blobs.empty()) [[maybe_unused]] const auto added = pins_->add(blobs);
+  if (!blobs.empty()) [[maybe_unused]]
+    const auto added = pins_->add(blobs);
 }
 
 void DiscoverRun::carry_out(plan::Turn turn) {
@@ -347,7 +387,8 @@ void DiscoverRun::carry_out(plan::Turn turn) {
     for (const plan::PlannedGroup& group : turn.groups) {
       const auto chip = std::find(request_.chips.begin(), request_.chips.end(), group.chip);
       chip_of_group_[group.group] = static_cast<std::size_t>(chip - request_.chips.begin());
-      groups.groups.push_back({core::GroupId(group.group), static_cast<std::uint16_t>(group.chip->batch)});
+      groups.groups.push_back(
+          {core::GroupId(group.group), static_cast<std::uint16_t>(group.chip->batch)});
     }
     dispatcher_->tell(std::move(groups));
   }
@@ -384,19 +425,25 @@ void DiscoverRun::case_settled(const CaseSettled& settled) {
     if (result->status == domain::Status::Difference) ++result_.failing_differences;
     if (!console_.silent()) say_case(settled, *result);
     if (failed_cases_.wanted() && result->status != domain::Status::Success) {
-      if (auto kept = failed_cases_.keep(settled, *result, setup, known_); !kept) console_.error(kept.error().text());
+      if (auto kept = failed_cases_.keep(settled, *result, setup, known_); !kept)
+        console_.error(kept.error().text());
     }
     return;
   }
   progress_.settled_without_verdict();
   if (settled.how == How::Unsettled) {
     ++result_.unsettled;
-    console_.say(report::unsettled_lines({layer.id, executor, request_.chips.size() > 1 ? setup.chip->spec.name : "", ""}, settled.reason));
+    console_.say(report::unsettled_lines(
+        {layer.id, executor, request_.chips.size() > 1 ? setup.chip->spec.name : "", ""},
+        settled.reason));
   } else if (console_.verbose()) {
     const auto& executors = setup.chip->spec.executors;
-    console_.say_verbose(report::case_label(setup.model_name, layer.op_type, layer.orig_index, executor) + " skipped (" +
-                         plan::skip_text(settled, executor, executors[settled.skip_executor].name,
-                                         setup.model->layers[settled.source_layer].id) + ")");
+    console_.say_verbose(
+        report::case_label(setup.model_name, layer.op_type, layer.orig_index, executor) +
+        " skipped (" +
+        plan::skip_text(settled, executor, executors[settled.skip_executor].name,
+                        setup.model->layers[settled.source_layer].id) +
+        ")");
   }
 }
 
@@ -408,11 +455,15 @@ void DiscoverRun::say_case(const CaseSettled& settled, const report::CaseResult&
   line.layer_id = layer.id;
   line.executor = executor.name;
   if (request_.chips.size() > 1) line.chip = setup.chip->spec.name;
-  if (executor.evidence != domain::Evidence::Hardware) line.evidence = domain::evidence_name(executor.evidence);
-  console_.say_coloured(report::case_lines(line, result, report::Colour::Yes), report::case_lines(line, result, report::Colour::No));
+  if (executor.evidence != domain::Evidence::Hardware)
+    line.evidence = domain::evidence_name(executor.evidence);
+  console_.say_coloured(report::case_lines(line, result, report::Colour::Yes),
+                        report::case_lines(line, result, report::Colour::No));
   if (result.failure) {
-    console_.say_detail(report::details_head(report::case_label(setup.model_name, layer.op_type, layer.orig_index, executor.name),
-                                             result.failure->in_setup) + "\n" + result.failure->text);
+    console_.say_detail(report::details_head(report::case_label(setup.model_name, layer.op_type,
+                                                                layer.orig_index, executor.name),
+                                             result.failure->in_setup) +
+                        "\n" + result.failure->text);
   }
   console_.say(report::progress_line(progress_.done(), progress_.total()));
 }
@@ -435,11 +486,13 @@ base::Digest DiscoverRun::key(JobId job) const { return content(job).job.key; }
 
 std::vector<JobId> DiscoverRun::producers_of(JobId job, const std::vector<base::Digest>& lost) {
   std::vector<JobId> out;
-  for (const plan::JobId producer : book_.producers_of(plan::JobId(job.value()), lost)) out.push_back(JobId(producer.value()));
+  for (const plan::JobId producer : book_.producers_of(plan::JobId(job.value()), lost))
+    out.push_back(JobId(producer.value()));
   return out;
 }
 
-void DiscoverRun::on_settled(const core::JobSettled& settled, const std::shared_ptr<const domain::Outcome>& outcome) {
+void DiscoverRun::on_settled(const core::JobSettled& settled,
+                             const std::shared_ptr<const domain::Outcome>& outcome) {
   plan::JobAnswer answer;
   if (outcome) {
     answer = plan::Answered{outcome};
@@ -451,16 +504,22 @@ void DiscoverRun::on_settled(const core::JobSettled& settled, const std::shared_
     death->ending = domain::Ending::Crashed;
     death->diagnostic.where = "run";
     death->diagnostic.cause = "kills its worker";
-    death->diagnostic.text = fmt::format("the worker process died under it {} times", kills->deaths);
+    death->diagnostic.text =
+        fmt::format("the worker process died under it {} times", kills->deaths);
     answer = plan::Answered{std::move(death)};
   } else if (const auto* unsettled = std::get_if<core::Unsettled>(&settled.how)) {
     std::string reason;
     switch (unsettled->reason) {
       case core::UnsettledReason::Infrastructure:
-        reason = fmt::format("failed {} times at {} places for reasons that are not its own", unsettled->faults, unsettled->places);
+        reason = fmt::format("failed {} times at {} places for reasons that are not its own",
+                             unsettled->faults, unsettled->places);
         break;
-      case core::UnsettledReason::NoWorker: reason = "no worker that can run it is connected"; break;
-      case core::UnsettledReason::LostBlobs: reason = "what it needs was lost again and again"; break;
+      case core::UnsettledReason::NoWorker:
+        reason = "no worker that can run it is connected";
+        break;
+      case core::UnsettledReason::LostBlobs:
+        reason = "what it needs was lost again and again";
+        break;
     }
     answer = plan::NotSettled{std::move(reason)};
   } else {
@@ -489,7 +548,9 @@ void DiscoverRun::on_note(const std::string& text, bool verbose) {
   verbose ? console_.say_verbose("[Farm] " + text) : console_.say("[Farm] " + text);
 }
 
-void DiscoverRun::on_activity(const std::string& worker, const std::string& what) { progress_.activity(worker, what); }
+void DiscoverRun::on_activity(const std::string& worker, const std::string& what) {
+  progress_.activity(worker, what);
+}
 
 void DiscoverRun::on_interrupt() {
   ++interrupts_;
@@ -513,9 +574,11 @@ void DiscoverRun::loop() {
       break;
     }
     auto wait = std::chrono::duration_cast<std::chrono::milliseconds>(kLongestTurn);
-    if (console_.terminal()) wait = std::min(wait, std::chrono::duration_cast<std::chrono::milliseconds>(kLiveEvery));
+    if (console_.terminal())
+      wait = std::min(wait, std::chrono::duration_cast<std::chrono::milliseconds>(kLiveEvery));
     if (const auto due = reports_.next_due()) {
-      const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(*due - clock_.now()) + 1ms;
+      const auto left =
+          std::chrono::duration_cast<std::chrono::milliseconds>(*due - clock_.now()) + 1ms;
       wait = std::clamp<std::chrono::milliseconds>(left, 0ms, wait);
     }
     dispatcher_->turn(wait);
@@ -539,7 +602,8 @@ void DiscoverRun::finish() {
     const core::Counts counts = dispatcher_->counts();
     result_.unsettled += counts.jobs - counts.settled;
   }
-  result_.files_failed = !reports_.finish(result_.interrupted ? report::Phase::Running : report::Phase::Finished);
+  result_.files_failed =
+      !reports_.finish(result_.interrupted ? report::Phase::Running : report::Phase::Finished);
   if (request_.options.json) std::cout << result_list(reports_.all()) << "\n";
   say_end_reports();
 }
@@ -549,8 +613,10 @@ void DiscoverRun::say_end_reports() {
   for (OpenReport& open : reports_.all()) {
     console_.say("\n" + report::saved_line(open.setup.paths.report.string()));
     const report::Overview overview = open.state->overview();
-    const report::EndReport end{open.setup.model_name, open.setup.paths.report.string(), &overview, std::nullopt};
-    console_.say_coloured(report::end_report(end, report::Colour::Yes), report::end_report(end, report::Colour::No));
+    const report::EndReport end{open.setup.model_name, open.setup.paths.report.string(), &overview,
+                                std::nullopt};
+    console_.say_coloured(report::end_report(end, report::Colour::Yes),
+                          report::end_report(end, report::Colour::No));
     report::PlacementFacts facts;
     facts.chip = open.setup.chip->spec.name;
     for (const domain::ExecutorSpec& executor : open.setup.chip->spec.executors) {
@@ -562,33 +628,45 @@ void DiscoverRun::say_end_reports() {
     facts.fresh = open.fresh;
     facts.stored = open.stored;
     facts.unsettled = open.state->unsettled();
-    for (const domain::Layer& layer : open.setup.model->layers) facts.macs.emplace_back(layer.id, layer.mac_count);
+    for (const domain::Layer& layer : open.setup.model->layers)
+      facts.macs.emplace_back(layer.id, layer.mac_count);
     console_.say(report::placement_summary(open.state->ops(), overview.executors, facts));
     cases += open.fresh + open.stored;
   }
   const std::uint64_t failing = result_.failing_errors + result_.failing_differences;
   if (reports_.all().size() > 1) {
-    console_.say(fmt::format("Total: {} reports, {} cases, {} success, {} difference, {} error, {} unsettled", reports_.all().size(), cases,
-                             cases - failing, result_.failing_differences, result_.failing_errors, result_.unsettled));
+    console_.say(fmt::format(
+        "Total: {} reports, {} cases, {} success, {} difference, {} error, {} unsettled",
+        reports_.all().size(), cases, cases - failing, result_.failing_differences,
+        result_.failing_errors, result_.unsettled));
   }
-  if (const std::string line = report::failing_line(failing); !line.empty()) console_.say("\n" + line);
+  if (const std::string line = report::failing_line(failing); !line.empty())
+    console_.say("\n" + line);
   if (result_.unsettled > 0) {
-    console_.say(fmt::format("{} case(s) or job(s) without a verdict; run the same command again to go on", result_.unsettled));
+    console_.say(
+        fmt::format("{} case(s) or job(s) without a verdict; run the same command again to go on",
+                    result_.unsettled));
   }
 }
 
 void DiscoverRun::say_forecast() {
   const plan::Forecast& f = forecast_;
-  std::cout << fmt::format("Cases: {} ({} known, {} skipped, {} copied, {} untestable, {} open)\n", f.cases, f.known, f.skipped, f.copied,
-                           f.untestable, f.open);
+  std::cout << fmt::format("Cases: {} ({} known, {} skipped, {} copied, {} untestable, {} open)\n",
+                           f.cases, f.known, f.skipped, f.copied, f.untestable, f.open);
   for (std::size_t stage = 1; stage < f.jobs.size(); ++stage) {
     if (f.jobs[stage] == 0) continue;
-    std::cout << fmt::format("  {}: {} to run{}\n", domain::stage_name(static_cast<domain::Stage>(stage)), f.jobs[stage],
-                             f.speculative[stage] > 0 ? fmt::format(", {} of them only if a higher executor fails", f.speculative[stage]) : "");
+    std::cout << fmt::format(
+        "  {}: {} to run{}\n", domain::stage_name(static_cast<domain::Stage>(stage)), f.jobs[stage],
+        f.speculative[stage] > 0
+            ? fmt::format(", {} of them only if a higher executor fails", f.speculative[stage])
+            : "");
   }
-  if (f.without_estimate > 0) std::cout << fmt::format("  {} jobs of a kind that was never timed here\n", f.without_estimate);
-  std::cout << fmt::format("Expected time: {:.1f} s with {} workers ({:.1f} s of work)\n", static_cast<double>(f.expected_us) / 1e6,
-                           std::max<std::size_t>(request_.options.workers, 1), static_cast<double>(f.work_us) / 1e6);
+  if (f.without_estimate > 0)
+    std::cout << fmt::format("  {} jobs of a kind that was never timed here\n", f.without_estimate);
+  std::cout << fmt::format("Expected time: {:.1f} s with {} workers ({:.1f} s of work)\n",
+                           static_cast<double>(f.expected_us) / 1e6,
+                           std::max<std::size_t>(request_.options.workers, 1),
+                           static_cast<double>(f.work_us) / 1e6);
 }
 
 }  // namespace layerfarm::coordinator::app

@@ -1,5 +1,6 @@
-// DiscoverRun: one accepted discover request from its models to its reports. Says what happens next above the dispatcher: models are read,
-// cases planned as soon as their model is known, settled cases go into reports and log. Loop thread only.
+// DiscoverRun: one accepted discover request from its models to its reports. Says what happens next
+// above the dispatcher: models are read, cases planned as soon as their model is known, settled
+// cases go into reports and log. Loop thread only.
 #pragma once
 
 #include <map>
@@ -40,10 +41,10 @@ struct RunResult {
   std::uint64_t failing_errors = 0;
   std::uint64_t failing_differences = 0;
   std::uint64_t unsettled = 0;
-  std::uint64_t fresh = 0;       ///< cases that were run now
-  bool model_failed = false;     ///< a model could not be read
+  std::uint64_t fresh = 0;    ///< cases that were run now
+  bool model_failed = false;  ///< a model could not be read
   bool interrupted = false;
-  bool files_failed = false;     ///< a report could not be written
+  bool files_failed = false;  ///< a report could not be written
 };
 
 class DiscoverRun final : public JobSource {
@@ -57,8 +58,10 @@ class DiscoverRun final : public JobSource {
   // JobSource
   [[nodiscard]] JobContent content(core::JobId job) const override;
   [[nodiscard]] base::Digest key(core::JobId job) const override;
-  [[nodiscard]] std::vector<core::JobId> producers_of(core::JobId job, const std::vector<base::Digest>& lost) override;
-  void on_settled(const core::JobSettled& settled, const std::shared_ptr<const domain::Outcome>& outcome) override;
+  [[nodiscard]] std::vector<core::JobId> producers_of(
+      core::JobId job, const std::vector<base::Digest>& lost) override;
+  void on_settled(const core::JobSettled& settled,
+                  const std::shared_ptr<const domain::Outcome>& outcome) override;
   void on_note(const std::string& text, bool verbose) override;
   void on_activity(const std::string& worker, const std::string& what) override;
   void on_interrupt() override;
@@ -72,9 +75,11 @@ class DiscoverRun final : public JobSource {
   void begin_reading();
   void model_read(Reading& reading, const domain::Outcome& outcome);
   void model_failed(Reading& reading, const std::string& why);
-  [[nodiscard]] base::Result<std::shared_ptr<const domain::ModelAnalysis>> known_analysis(const Reading& reading, const domain::Outcome& outcome) const;
+  [[nodiscard]] base::Result<std::shared_ptr<const domain::ModelAnalysis>> known_analysis(
+      const Reading& reading, const domain::Outcome& outcome) const;
   void plan_model(Reading& reading);
-  [[nodiscard]] base::Result<report::ReportPaths> place_report(const Reading& reading, const domain::ChipSpec& chip);
+  [[nodiscard]] base::Result<report::ReportPaths> place_report(const Reading& reading,
+                                                               const domain::ChipSpec& chip);
   [[nodiscard]] report::json::Value settings() const;
   void carry_out(plan::Turn turn);
   void case_settled(const plan::CaseSettled& settled);
@@ -97,9 +102,11 @@ class DiscoverRun final : public JobSource {
   RunReports reports_;
   Progress progress_;
   FailedCases failed_cases_;
-  std::unique_ptr<store::BlobPins> pins_;  ///< null when the cache folder cannot hold the list: then lost blobs are made again
+  std::unique_ptr<store::BlobPins>
+      pins_;  ///< null when the cache folder cannot hold the list: then lost blobs are made again
   std::vector<std::unique_ptr<Reading>> readings_;
-  std::map<core::JobId, std::vector<Reading*>> analyze_jobs_;  ///< models of equal content are read once
+  std::map<core::JobId, std::vector<Reading*>>
+      analyze_jobs_;  ///< models of equal content are read once
   std::map<plan::Group, std::size_t> chip_of_group_;
   plan::Forecast forecast_;
   Dispatcher* dispatcher_ = nullptr;

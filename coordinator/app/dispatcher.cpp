@@ -18,7 +18,8 @@ using domain::Stage;
 
 namespace {
 
-constexpr int kMessagesPerTurn = 256;  // bounded, so that a flood cannot keep the rest of the turn waiting
+constexpr int kMessagesPerTurn =
+    256;  // bounded, so that a flood cannot keep the rest of the turn waiting
 constexpr unsigned kQuickDeathsAreFatal = 3;
 constexpr auto kRestartPause = 200ms;
 constexpr auto kStopPatience = 2000ms;
@@ -50,10 +51,13 @@ struct Dispatcher::Group {
   std::vector<store::Fact> facts;
   std::vector<std::pair<core::JobSettled, std::shared_ptr<const domain::Outcome>>> settled;
   std::map<WorkerId, protocol::OutcomesKept> acknowledgements;
-  [[nodiscard]] bool empty() const { return facts.empty() && settled.empty() && acknowledgements.empty(); }
+  [[nodiscard]] bool empty() const {
+    return facts.empty() && settled.empty() && acknowledgements.empty();
+  }
 };
 
-Dispatcher::Dispatcher(Settings settings, WorkerHub& hub, store::Store& store, LocalWorkers* local, JobSource& source)
+Dispatcher::Dispatcher(Settings settings, WorkerHub& hub, store::Store& store, LocalWorkers* local,
+                       JobSource& source)
     : settings_(std::move(settings)),
       hub_(hub),
       store_(store),
@@ -85,7 +89,8 @@ void Dispatcher::start_workers() {
   if (counts.settled == counts.jobs) return;
   std::uint32_t expected = 0;
   for (std::size_t slot = 0; slot < local_->slots(); ++slot) {
-    const bool joined = std::any_of(workers_.begin(), workers_.end(), [&](const auto& w) { return w.second.slot == slot; });
+    const bool joined = std::any_of(workers_.begin(), workers_.end(),
+                                    [&](const auto& w) { return w.second.slot == slot; });
     if (local_->pid(slot) == 0 && clock_.now() >= restart_at_[slot]) {
       if (auto started = local_->start(slot); !started) {
         fatal_ = started.error().text();
@@ -101,7 +106,8 @@ void Dispatcher::turn(std::chrono::milliseconds longest) {
   commit();
   auto timeout = longest;
   if (const auto deadline = core_.next_deadline()) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(*deadline - clock_.now()) + 1ms;
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(*deadline - clock_.now()) + 1ms;
     timeout = std::clamp<std::chrono::milliseconds>(left, 0ms, timeout);
   }
   std::vector<int> descriptors = {signals_, store_.fd()};
@@ -111,13 +117,16 @@ void Dispatcher::turn(std::chrono::milliseconds longest) {
   const transport::Ready ready = transport::wait(hub_.socket(), descriptors, timeout);
   if (ready.descriptors[0]) {
     signalfd_siginfo info{};
-    while (::read(signals_, &info, sizeof info) == static_cast<ssize_t>(sizeof info)) source_.on_interrupt();
+    while (::read(signals_, &info, sizeof info) == static_cast<ssize_t>(sizeof info))
+      source_.on_interrupt();
   }
   if (ready.socket) {
-    for (HubEvent& event : hub_.receive(kMessagesPerTurn)) std::visit([this](auto& e) { on(e); }, event);
+    for (HubEvent& event : hub_.receive(kMessagesPerTurn))
+      std::visit([this](auto& e) { on(e); }, event);
   }
   if (local_ != nullptr) reap_local();
-  if (const auto deadline = core_.next_deadline(); deadline && clock_.now() >= *deadline) tell(core::Tick{});
+  if (const auto deadline = core_.next_deadline(); deadline && clock_.now() >= *deadline)
+    tell(core::Tick{});
   commit();
   release();
 }
@@ -141,22 +150,28 @@ void Dispatcher::on(Joined& joined) {
   }
   core::WorkerJoined event;
   event.worker = joined.worker;
-  const auto [host, added] = hosts_.try_emplace(joined.hello.host, core::HostId(static_cast<std::uint32_t>(hosts_.size() + 1)));
+  const auto [host, added] = hosts_.try_emplace(
+      joined.hello.host, core::HostId(static_cast<std::uint32_t>(hosts_.size() + 1)));
   event.host = host->second;
   event.replaces = joined.replaces;
-  if (std::find(joined.hello.features.begin(), joined.hello.features.end(), "reader") != joined.hello.features.end()) {
+  if (std::find(joined.hello.features.begin(), joined.hello.features.end(), "reader") !=
+      joined.hello.features.end()) {
     event.abilities.push_back(kReader);
   }
   for (std::size_t chip = 0; chip < settings_.chips.size(); ++chip) {
     const base::Digest description = base::digest_of(domain::chip_json(settings_.chips[chip]));
-    const bool can = std::any_of(joined.hello.abilities.begin(), joined.hello.abilities.end(),
-                                 [&](const protocol::Ability& a) { return a.found && a.chip == description; });
+    const bool can =
+        std::any_of(joined.hello.abilities.begin(), joined.hello.abilities.end(),
+                    [&](const protocol::Ability& a) { return a.found && a.chip == description; });
     if (can) event.abilities.push_back(class_of_chip(chip));
   }
-  for (const AttemptId attempt : joined.hello.running) event.held.push_back({attempt, std::nullopt});
+  for (const AttemptId attempt : joined.hello.running)
+    event.held.push_back({attempt, std::nullopt});
   if (joined.replaces) workers_.erase(*joined.replaces);
   workers_.emplace(joined.worker, std::move(worker));
-  source_.on_note("worker " + joined.hello.name + " joined (pid " + std::to_string(joined.hello.pid) + ")", /*verbose=*/true);
+  source_.on_note(
+      "worker " + joined.hello.name + " joined (pid " + std::to_string(joined.hello.pid) + ")",
+      /*verbose=*/true);
   tell(std::move(event));
   start_workers();
 }
@@ -203,9 +218,11 @@ void Dispatcher::on_outcomes(WorkerId worker, protocol::Outcomes& outcomes) {
 
 namespace {
 
-/// Puts a job's result beside the lease's jobs, once however many of them use it. The place, or -1 when there is no result.
+/// Puts a job's result beside the lease's jobs, once however many of them use it. The place, or -1
+/// when there is no result.
 template <typename T>
-std::int32_t place_of(JobId job, std::unordered_map<JobId, std::int32_t>& places, std::vector<T>& list, const std::optional<T>& value) {
+std::int32_t place_of(JobId job, std::unordered_map<JobId, std::int32_t>& places,
+                      std::vector<T>& list, const std::optional<T>& value) {
   if (!value) return -1;
   const auto [place, added] = places.try_emplace(job, static_cast<std::int32_t>(list.size()));
   if (added) list.push_back(*value);
@@ -238,7 +255,8 @@ protocol::Lease Dispatcher::build_lease(const core::GiveLease& action) {
     } else {
       lease.inputs = content.inputs;
       const domain::Layer& layer = content.model->layers[content.layer];
-      const auto [place, added] = layers.try_emplace(&layer, static_cast<std::uint32_t>(lease.layers.size()));
+      const auto [place, added] =
+          layers.try_emplace(&layer, static_cast<std::uint32_t>(lease.layers.size()));
       if (added) {
         lease.layers.push_back(layer);
         lease.layers.back().mac_breakdown.clear();  // for the report alone
@@ -261,7 +279,8 @@ protocol::Lease Dispatcher::build_lease(const core::GiveLease& action) {
       }
     }
     if (content.stage == Stage::Recompare && content.execute) {
-      if (const auto outcome = result(*content.execute); outcome && outcome->executed) job.kept = outcome->executed->actual;
+      if (const auto outcome = result(*content.execute); outcome && outcome->executed)
+        job.kept = outcome->executed->actual;
     }
     in_lease.emplace(given.job, static_cast<std::int32_t>(lease.jobs.size()));
     attempts_.emplace(given.attempt, given.job);
@@ -283,7 +302,8 @@ void Dispatcher::carry_out(const core::CancelAttempts& action) {
 void Dispatcher::carry_out(const core::JobSettled& action) {
   std::shared_ptr<const domain::Outcome> outcome;
   if (const auto* answered = std::get_if<core::Answered>(&action.how)) {
-    if (const auto it = received_.find(answered->attempt); it != received_.end()) outcome = it->second;
+    if (const auto it = received_.find(answered->attempt); it != received_.end())
+      outcome = it->second;
   }
   if (outcome) {
     open_->facts.push_back(store::OutcomeFact{settings_.run, source_.key(action.job), outcome});
@@ -296,9 +316,10 @@ void Dispatcher::carry_out(const core::JobSettled& action) {
 
 void Dispatcher::carry_out(const core::JobRetried& action) {
   std::string text = "job " + std::to_string(action.job.value()) + " (" +
-                     std::string(domain::stage_name(source_.content(action.job).job.stage)) + ") is tried again: " +
-                     std::string(domain::ending_name(action.ending));
-  if (const auto it = received_.find(action.attempt); it != received_.end() && !it->second->diagnostic.cause.empty()) {
+                     std::string(domain::stage_name(source_.content(action.job).job.stage)) +
+                     ") is tried again: " + std::string(domain::ending_name(action.ending));
+  if (const auto it = received_.find(action.attempt);
+      it != received_.end() && !it->second->diagnostic.cause.empty()) {
     text += ", " + it->second->diagnostic.cause;
   }
   source_.on_note(text, /*verbose=*/true);
@@ -314,9 +335,11 @@ void Dispatcher::carry_out(const core::Acknowledge& action) {
 void Dispatcher::carry_out(const core::DropWorker& action) {
   const auto it = workers_.find(action.worker);
   if (it == workers_.end()) return;
-  const char* why = action.reason == core::DropReason::Silent ? "nothing was heard from it" : "a job is far over its time there";
+  const char* why = action.reason == core::DropReason::Silent ? "nothing was heard from it"
+                                                              : "a job is far over its time there";
   source_.on_note("worker " + it->second.name + " is given up: " + why, /*verbose=*/false);
-  if (it->second.slot && local_->pid(*it->second.slot) == it->second.pid) ::kill(local_->pid(*it->second.slot), SIGKILL);
+  if (it->second.slot && local_->pid(*it->second.slot) == it->second.pid)
+    ::kill(local_->pid(*it->second.slot), SIGKILL);
   hub_.forget(action.worker);
   workers_.erase(it);
 }
@@ -326,10 +349,13 @@ void Dispatcher::carry_out(const core::AskHello& action) {
 }
 
 void Dispatcher::carry_out(const core::WorkerQuarantined& action) {
-  source_.on_note("worker " + hub_.name(action.worker) + " is set aside after " + std::to_string(action.faults) +
-                      " faults in a row; it is tried again in " +
-                      std::to_string(std::chrono::duration_cast<std::chrono::seconds>(action.next_probe).count()) + " s",
-                  /*verbose=*/false);
+  source_.on_note(
+      "worker " + hub_.name(action.worker) + " is set aside after " +
+          std::to_string(action.faults) + " faults in a row; it is tried again in " +
+          std::to_string(
+              std::chrono::duration_cast<std::chrono::seconds>(action.next_probe).count()) +
+          " s",
+      /*verbose=*/false);
 }
 
 void Dispatcher::carry_out(const core::WorkerReadmitted& action) {
@@ -340,7 +366,8 @@ void Dispatcher::carry_out(const core::AbilityMissing& action) {
   const std::size_t index = action.ability.value();
   const std::string what = index == 0 ? "that reads models and makes references"
                                       : "for chip " + settings_.chips[index - 1].name;
-  source_.on_note(std::to_string(action.jobs) + " jobs wait: no worker " + what + " is connected", /*verbose=*/false);
+  source_.on_note(std::to_string(action.jobs) + " jobs wait: no worker " + what + " is connected",
+                  /*verbose=*/false);
 }
 
 void Dispatcher::carry_out(const core::AbilityFound&) {}
@@ -362,7 +389,8 @@ void Dispatcher::release() {
   for (const std::string& message : news.messages) source_.on_note(message, /*verbose=*/false);
   if (news.trouble.has_value() != store_in_trouble_) {
     store_in_trouble_ = news.trouble.has_value();
-    source_.on_note(store_in_trouble_ ? "results cannot be stored: " + news.trouble->text() + "; no new work is given out until there is room"
+    source_.on_note(store_in_trouble_ ? "results cannot be stored: " + news.trouble->text() +
+                                            "; no new work is given out until there is room"
                                       : std::string("results can be stored again"),
                     /*verbose=*/false);
     tell(core::LeasingPaused{store_in_trouble_});
@@ -371,7 +399,8 @@ void Dispatcher::release() {
     const Group group = std::move(waiting_.front());
     waiting_.pop_front();
     for (const auto& [worker, kept] : group.acknowledgements) {
-      if (workers_.contains(worker) && !hub_.send(worker, kept)) lose(worker, core::Departure::Lost);
+      if (workers_.contains(worker) && !hub_.send(worker, kept))
+        lose(worker, core::Departure::Lost);
     }
     for (const auto& [settled, outcome] : group.settled) source_.on_settled(settled, outcome);
   }
@@ -403,7 +432,8 @@ void Dispatcher::reap_local() {
     restart_at_[exit.slot] = clock_.now() + kRestartPause;
     if (stopping_) continue;
     restart = true;
-    source_.on_note("worker w" + std::to_string(exit.slot) + " ended (" + exit.how + ")", /*verbose=*/false);
+    source_.on_note("worker w" + std::to_string(exit.slot) + " ended (" + exit.how + ")",
+                    /*verbose=*/false);
     if (registered) {
       hub_.forget(*registered);
       lose(*registered, core::Departure::Died);

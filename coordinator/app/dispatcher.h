@@ -1,5 +1,6 @@
-// Dispatcher: the coordinator's loop. Couples the pure core with workers (hub), what is kept (store), processes of our own (local workers)
-// and signals. Nothing is acknowledged or shown before it is durable. Loop thread only.
+// Dispatcher: the coordinator's loop. Couples the pure core with workers (hub), what is kept
+// (store), processes of our own (local workers) and signals. Nothing is acknowledged or shown
+// before it is durable. Loop thread only.
 #pragma once
 
 #include <deque>
@@ -37,10 +38,13 @@ class JobSource {
   /// Key under which the job's outcome is stored.
   [[nodiscard]] virtual base::Digest key(core::JobId job) const = 0;
   /// The jobs that made what this job found missing.
-  [[nodiscard]] virtual std::vector<core::JobId> producers_of(core::JobId job, const std::vector<base::Digest>& lost) = 0;
+  [[nodiscard]] virtual std::vector<core::JobId> producers_of(
+      core::JobId job, const std::vector<base::Digest>& lost) = 0;
   /// A job's answer, durable by now. `outcome` is null unless an attempt answered.
-  virtual void on_settled(const core::JobSettled& settled, const std::shared_ptr<const domain::Outcome>& outcome) = 0;
-  /// Something people may want to know (a retry, a lost worker, a quarantine). `verbose`: only those who asked for it.
+  virtual void on_settled(const core::JobSettled& settled,
+                          const std::shared_ptr<const domain::Outcome>& outcome) = 0;
+  /// Something people may want to know (a retry, a lost worker, a quarantine). `verbose`: only
+  /// those who asked for it.
   virtual void on_note(const std::string& text, bool verbose) = 0;
   /// A worker works on something else now.
   virtual void on_activity(const std::string& worker, const std::string& what) = 0;
@@ -48,7 +52,8 @@ class JobSource {
   virtual void on_interrupt() = 0;
 };
 
-/// SIGINT, SIGTERM and SIGHUP are read by the dispatcher. Call before any thread exists: a thread that does not block them would get them.
+/// SIGINT, SIGTERM and SIGHUP are read by the dispatcher. Call before any thread exists: a thread
+/// that does not block them would get them.
 void block_stop_signals();
 
 class Dispatcher {
@@ -57,17 +62,21 @@ class Dispatcher {
     core::CorePolicy policy;
     std::uint64_t epoch = 1;
     store::RunId run;
-    domain::Limits limits;        ///< the user's
-    std::vector<domain::ChipSpec> chips;  ///< class n + 1 is the ability for chip n; class 0 reads models and makes references
+    domain::Limits limits;                ///< the user's
+    std::vector<domain::ChipSpec> chips;  ///< class n + 1 is the ability for chip n; class 0 reads
+                                          ///< models and makes references
   };
   /// `local` may be null when nothing is started here.
-  Dispatcher(Settings settings, WorkerHub& hub, store::Store& store, LocalWorkers* local, JobSource& source);
+  Dispatcher(Settings settings, WorkerHub& hub, store::Store& store, LocalWorkers* local,
+             JobSource& source);
   ~Dispatcher();
   Dispatcher(const Dispatcher&) = delete;
   Dispatcher& operator=(const Dispatcher&) = delete;
 
   static constexpr core::ClassId kReader{0};
-  [[nodiscard]] static core::ClassId class_of_chip(std::size_t chip) { return core::ClassId(static_cast<std::uint16_t>(chip + 1)); }
+  [[nodiscard]] static core::ClassId class_of_chip(std::size_t chip) {
+    return core::ClassId(static_cast<std::uint16_t>(chip + 1));
+  }
 
   /// Feeds the core; its actions are carried out at once.
   void tell(core::Event event);
@@ -75,7 +84,8 @@ class Dispatcher {
   void start_workers();
   /// Waits at most so long, then takes in everything that arrived.
   void turn(std::chrono::milliseconds longest);
-  /// Whether all that was added is settled and everything that was settled has been handed to the source.
+  /// Whether all that was added is settled and everything that was settled has been handed to the
+  /// source.
   [[nodiscard]] bool idle() const;
   [[nodiscard]] core::Counts counts() const { return core_.counts(); }
   [[nodiscard]] const core::Core& core() const { return core_; }
@@ -123,13 +133,16 @@ class Dispatcher {
   core::Core core_;
   std::map<core::WorkerId, Worker> workers_;
   std::map<std::string, core::HostId> hosts_;
-  std::unordered_map<core::AttemptId, std::shared_ptr<const domain::Outcome>> received_;  ///< not judged by the core yet
-  std::unordered_map<core::AttemptId, core::JobId> attempts_;                              ///< leased and not answered
-  std::unordered_map<core::JobId, std::shared_ptr<const domain::Outcome>> results_;        ///< of prepare, compile and execute jobs that others build on
-  std::unique_ptr<Group> open_;          ///< collects this turn's promises
-  std::deque<Group> waiting_;            ///< handed to the store, not durable yet
-  std::vector<unsigned> quick_deaths_;   ///< per slot: workers that died before they joined, in a row
-  std::vector<base::Time> restart_at_;   ///< per slot
+  std::unordered_map<core::AttemptId, std::shared_ptr<const domain::Outcome>>
+      received_;                                               ///< not judged by the core yet
+  std::unordered_map<core::AttemptId, core::JobId> attempts_;  ///< leased and not answered
+  std::unordered_map<core::JobId, std::shared_ptr<const domain::Outcome>>
+      results_;                  ///< of prepare, compile and execute jobs that others build on
+  std::unique_ptr<Group> open_;  ///< collects this turn's promises
+  std::deque<Group> waiting_;    ///< handed to the store, not durable yet
+  std::vector<unsigned>
+      quick_deaths_;  ///< per slot: workers that died before they joined, in a row
+  std::vector<base::Time> restart_at_;  ///< per slot
   int signals_ = -1;
   bool stopping_ = false;
   bool store_in_trouble_ = false;

@@ -14,10 +14,16 @@ using nlohmann::ordered_json;
 
 namespace {
 
-/// A folder name from a name of the model's: anything that could walk through folders or upset a shell becomes "_".
+/// A folder name from a name of the model's: anything that could walk through folders or upset a
+/// shell becomes "_".
 std::string plain(const std::string& text) {
   std::string out = text;
-  std::replace_if(out.begin(), out.end(), [](unsigned char c) { return !(std::isalnum(c) || c == '-' || c == '.' || c == '_' || c >= 128); }, '_');
+  std::replace_if(
+      out.begin(), out.end(),
+      [](unsigned char c) {
+        return !(std::isalnum(c) || c == '-' || c == '.' || c == '_' || c >= 128);
+      },
+      '_');
   if (out.empty() || out == "." || out == "..") return "_";
   return out;
 }
@@ -29,14 +35,17 @@ ordered_json tensor(const domain::TensorType& type, const std::string& file) {
 /// Copies blobs out under plain names and remembers which are gone.
 class Copier {
  public:
-  Copier(const base::BlobFolder& blobs, fs::path folder) : blobs_(blobs), folder_(std::move(folder)) {}
+  Copier(const base::BlobFolder& blobs, fs::path folder)
+      : blobs_(blobs), folder_(std::move(folder)) {}
   std::string copy(const base::Digest& digest, const std::string& name) {
     auto bytes = blobs_.get(digest);
     if (!bytes) {
       gone_.push_back(name);
       return name + " (pruned)";
     }
-    if (auto written = base::write_file_atomically(folder_ / name, *bytes, base::Sync::No); !written && !error_) error_ = written.error();
+    if (auto written = base::write_file_atomically(folder_ / name, *bytes, base::Sync::No);
+        !written && !error_)
+      error_ = written.error();
     return name;
   }
   [[nodiscard]] const std::vector<std::string>& gone() const { return gone_; }
@@ -51,15 +60,17 @@ class Copier {
 
 }  // namespace
 
-Result<void> FailedCases::keep(const plan::CaseSettled& settled, const report::CaseResult& result, const ReportSetup& setup,
-                               KnownOutcomes& known) const {
+Result<void> FailedCases::keep(const plan::CaseSettled& settled, const report::CaseResult& result,
+                               const ReportSetup& setup, KnownOutcomes& known) const {
   const domain::Layer& layer = setup.model->layers[settled.layer];
   const domain::ExecutorSpec& executor = setup.chip->spec.executors[settled.executor];
-  const fs::path folder = folder_ / plain(setup.model_name) / plain(setup.chip->spec.name) /
-                          (std::to_string(layer.orig_index) + "_" + plain(layer.op_type) + "_" + plain(executor.name));
+  const fs::path folder =
+      folder_ / plain(setup.model_name) / plain(setup.chip->spec.name) /
+      (std::to_string(layer.orig_index) + "_" + plain(layer.op_type) + "_" + plain(executor.name));
   std::error_code error;
   fs::create_directories(folder, error);
-  if (error) return fail(ErrorCode::Internal, "cannot make " + folder.string() + ": " + error.message());
+  if (error)
+    return fail(ErrorCode::Internal, "cannot make " + folder.string() + ": " + error.message());
   Copier copier(blobs_, folder);
   ordered_json info;
   info["model"] = setup.model_name;
@@ -78,17 +89,23 @@ Result<void> FailedCases::keep(const plan::CaseSettled& settled, const report::C
   const auto prepared = settled.prepare_key.is_zero() ? nullptr : known.find(settled.prepare_key);
   if (prepared && prepared->prepared) {
     for (std::size_t i = 0; i < prepared->prepared->inputs.size() && i < layer.inputs.size(); ++i) {
-      inputs.push_back(tensor(layer.inputs[i].type, copier.copy(prepared->prepared->inputs[i], "input_" + std::to_string(i) + ".bin")));
+      inputs.push_back(tensor(
+          layer.inputs[i].type,
+          copier.copy(prepared->prepared->inputs[i], "input_" + std::to_string(i) + ".bin")));
     }
-    for (std::size_t i = 0; i < prepared->prepared->expected.size() && i < prepared->prepared->expected_types.size(); ++i) {
-      expected.push_back(tensor(prepared->prepared->expected_types[i],
-                                copier.copy(prepared->prepared->expected[i], "expected_" + std::to_string(i) + ".bin")));
+    for (std::size_t i = 0;
+         i < prepared->prepared->expected.size() && i < prepared->prepared->expected_types.size();
+         ++i) {
+      expected.push_back(tensor(
+          prepared->prepared->expected_types[i],
+          copier.copy(prepared->prepared->expected[i], "expected_" + std::to_string(i) + ".bin")));
     }
     info["reference"] = prepared->prepared->reference;
   }
   if (settled.outcome && settled.outcome->executed) {
     for (std::size_t i = 0; i < settled.outcome->executed->actual.size(); ++i) {
-      actual.push_back(copier.copy(settled.outcome->executed->actual[i], "actual_" + std::to_string(i) + ".bin"));
+      actual.push_back(copier.copy(settled.outcome->executed->actual[i],
+                                   "actual_" + std::to_string(i) + ".bin"));
     }
   }
   info["inputs"] = std::move(inputs);

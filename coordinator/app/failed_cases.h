@@ -1,4 +1,5 @@
-// FailedCases: `--keep-failed DIR`, everything about each failed case in a folder of its own, for whoever looks into it.
+// FailedCases: `--keep-failed DIR`, everything about each failed case in a folder of its own, for
+// whoever looks into it.
 #pragma once
 
 #include <filesystem>
@@ -15,12 +16,15 @@ namespace layerfarm::coordinator::app {
 class FailedCases {
  public:
   /// An empty folder means: keep nothing.
-  FailedCases(std::filesystem::path folder, base::BlobFolder blobs) : folder_(std::move(folder)), blobs_(std::move(blobs)) {}
+  FailedCases(std::filesystem::path folder, base::BlobFolder blobs)
+      : folder_(std::move(folder)), blobs_(std::move(blobs)) {}
 
   [[nodiscard]] bool wanted() const { return !folder_.empty(); }
-  /// `<folder>/<model>/<chip>/<place>_<op type>_<executor>/` with the layer's module, inputs, expected and actual outputs (raw arrays), the raw
-  /// diagnostic with its command lines and versions, and case.json. Blobs that were pruned are named in case.json instead.
-  [[nodiscard]] base::Result<void> keep(const plan::CaseSettled& settled, const report::CaseResult& result, const ReportSetup& setup,
+  /// `<folder>/<model>/<chip>/<place>_<op type>_<executor>/` with the layer's module, inputs,
+  /// expected and actual outputs (raw arrays), the raw diagnostic with its command lines and
+  /// versions, and case.json. Blobs that were pruned are named in case.json instead.
+  [[nodiscard]] base::Result<void> keep(const plan::CaseSettled& settled,
+                                        const report::CaseResult& result, const ReportSetup& setup,
                                         KnownOutcomes& known) const;
 
  private:

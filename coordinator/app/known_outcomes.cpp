@@ -25,7 +25,8 @@ std::shared_ptr<const domain::Outcome> KnownOutcomes::find(const base::Digest& k
 
 void KnownOutcomes::include_all_of(store::RunId run) {
   for (store::StoredOutcome& stored : store_.outcomes_of(run, store::Store::Which::NotAnswering)) {
-    of_run_.insert_or_assign(stored.key, std::make_shared<const domain::Outcome>(std::move(stored.outcome)));
+    of_run_.insert_or_assign(stored.key,
+                             std::make_shared<const domain::Outcome>(std::move(stored.outcome)));
   }
 }
 

@@ -7,19 +7,22 @@ namespace layerfarm::coordinator::app {
 namespace {
 
 std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return std::tolower(c); });
   return text;
 }
 
 }  // namespace
 
-LayerFactsResult layer_facts(const domain::ModelAnalysis& analysis, const std::vector<std::string>& skip_ops) {
+LayerFactsResult layer_facts(const domain::ModelAnalysis& analysis,
+                             const std::vector<std::string>& skip_ops) {
   LayerFactsResult out;
   const bool same_count = analysis.locations.size() == analysis.layers.size();
   if (!analysis.location_problem.empty()) {
     out.warning = "no line numbers: " + analysis.location_problem;
   } else if (!same_count) {
-    out.warning = "no line numbers: the imported module has " + std::to_string(analysis.locations.size()) + " operators, the model " +
+    out.warning = "no line numbers: the imported module has " +
+                  std::to_string(analysis.locations.size()) + " operators, the model " +
                   std::to_string(analysis.layers.size());
   }
   std::size_t mismatches = 0;
@@ -42,12 +45,15 @@ LayerFactsResult layer_facts(const domain::ModelAnalysis& analysis, const std::v
         ++mismatches;
       }
     }
-    facts.skipped = std::any_of(skip_ops.begin(), skip_ops.end(),
-                                [&](const std::string& op) { return lower(op) == lower(layer.op_type); });
+    facts.skipped = std::any_of(skip_ops.begin(), skip_ops.end(), [&](const std::string& op) {
+      return lower(op) == lower(layer.op_type);
+    });
     out.layers.push_back(std::move(facts));
   }
   if (mismatches > 0) {
-    out.warning = std::to_string(mismatches) + " layers have no line number: another operator stands at their place in the imported module";
+    out.warning = std::to_string(mismatches) +
+                  " layers have no line number: another operator stands at their place in the "
+                  "imported module";
   }
   return out;
 }

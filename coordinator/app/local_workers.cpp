@@ -26,7 +26,8 @@ int open_pidfd(pid_t pid) { return static_cast<int>(::syscall(SYS_pidfd_open, pi
 std::string describe(int status) {
   if (WIFSIGNALED(status)) {
     const char* name = ::sigabbrev_np(WTERMSIG(status));
-    return name != nullptr ? std::string("SIG") + name : "signal " + std::to_string(WTERMSIG(status));
+    return name != nullptr ? std::string("SIG") + name
+                           : "signal " + std::to_string(WTERMSIG(status));
   }
   return "exit code " + std::to_string(WEXITSTATUS(status));
 }
@@ -39,13 +40,15 @@ std::string join(const std::vector<int>& numbers) {
 
 }  // namespace
 
-LocalWorkers::LocalWorkers(Settings settings) : settings_(std::move(settings)), slots_(settings_.cores.size()) {}
+LocalWorkers::LocalWorkers(Settings settings)
+    : settings_(std::move(settings)), slots_(settings_.cores.size()) {}
 
 LocalWorkers::~LocalWorkers() { end_all(std::chrono::milliseconds(0)); }
 
 Result<void> LocalWorkers::start(std::size_t slot) {
-  std::vector<std::string> arguments = {settings_.program.string(), "--name", "w" + std::to_string(slot), "--cores",
-                                        join(settings_.cores[slot]), "--parent", std::to_string(::getpid())};
+  std::vector<std::string> arguments = {
+      settings_.program.string(),  "--name",   "w" + std::to_string(slot), "--cores",
+      join(settings_.cores[slot]), "--parent", std::to_string(::getpid())};
   arguments.insert(arguments.end(), settings_.arguments.begin(), settings_.arguments.end());
   std::vector<char*> argv;
   for (std::string& argument : arguments) argv.push_back(argument.data());
@@ -70,8 +73,9 @@ Result<void> LocalWorkers::start(std::size_t slot) {
   ::posix_spawn_file_actions_destroy(&actions);
   ::posix_spawnattr_destroy(&attributes);
   if (error != 0) {
-    return fail(base::Error{base::ErrorCode::Unavailable,
-                            "cannot start " + settings_.program.string() + ": " + std::strerror(error)});
+    return fail(
+        base::Error{base::ErrorCode::Unavailable,
+                    "cannot start " + settings_.program.string() + ": " + std::strerror(error)});
   }
   slots_[slot] = {pid, open_pidfd(pid)};
   return {};
@@ -110,7 +114,8 @@ void LocalWorkers::end_all(std::chrono::milliseconds patience) {
     while (true) {
       [[maybe_unused]] const auto ended = reap();
       if (running() == 0) return true;
-      const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+      const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+          deadline - std::chrono::steady_clock::now());
       if (left.count() <= 0) return false;
       std::vector<pollfd> items;
       for (const int fd : descriptors()) items.push_back({fd, POLLIN, 0});

@@ -22,9 +22,9 @@ struct WorkerExit {
 class LocalWorkers {
  public:
   struct Settings {
-    std::filesystem::path program;            ///< layerfarm-worker
-    std::vector<std::vector<int>> cores;      ///< one entry per slot: its core set
-    std::vector<std::string> arguments;       ///< the same for all
+    std::filesystem::path program;        ///< layerfarm-worker
+    std::vector<std::vector<int>> cores;  ///< one entry per slot: its core set
+    std::vector<std::string> arguments;   ///< the same for all
   };
   explicit LocalWorkers(Settings settings);
   /// Ends whatever still runs.
@@ -53,7 +53,8 @@ class LocalWorkers {
   std::vector<Slot> slots_;
 };
 
-/// `workers` core sets over the cores this process may use: each its own while they last, then shared in turn.
+/// `workers` core sets over the cores this process may use: each its own while they last, then
+/// shared in turn.
 [[nodiscard]] std::vector<std::vector<int>> share_cores(std::size_t workers);
 /// Cores this process may run on.
 [[nodiscard]] std::vector<int> usable_cores();

@@ -25,20 +25,25 @@ Result<std::vector<fs::path>> matches(const std::string& pattern) {
   const int status = ::glob(pattern.c_str(), GLOB_ERR, nullptr, &found);
   std::vector<fs::path> out(found.gl_pathv, found.gl_pathv + found.gl_pathc);
   ::globfree(&found);
-  if (status != 0 || out.empty()) return fail(ErrorCode::NotFound, "Model not found: no file matches " + pattern);
+  if (status != 0 || out.empty())
+    return fail(ErrorCode::NotFound, "Model not found: no file matches " + pattern);
   return out;
 }
 
 Result<void> check(const fs::path& path) {
   std::error_code error;
-  if (fs::is_directory(path, error)) return fail(ErrorCode::InvalidInput, "Model is a folder: " + path.string());
+  if (fs::is_directory(path, error))
+    return fail(ErrorCode::InvalidInput, "Model is a folder: " + path.string());
   std::string extension = path.extension().string();
-  std::transform(extension.begin(), extension.end(), extension.begin(), [](unsigned char c) { return std::tolower(c); });
+  std::transform(extension.begin(), extension.end(), extension.begin(),
+                 [](unsigned char c) { return std::tolower(c); });
   if (extension == ".tflite") {
-    return fail(ErrorCode::InvalidInput, "TFLite models are not supported (ONNX only): " + path.string());
+    return fail(ErrorCode::InvalidInput,
+                "TFLite models are not supported (ONNX only): " + path.string());
   }
   if (extension == ".pt" || extension == ".pth" || extension == ".py") {
-    return fail(ErrorCode::InvalidInput, "Torch models are not supported; export to ONNX first: " + path.string());
+    return fail(ErrorCode::InvalidInput,
+                "Torch models are not supported; export to ONNX first: " + path.string());
   }
   return {};
 }
@@ -50,7 +55,8 @@ fs::path common_parent(const std::vector<fs::path>& files) {
     fs::path kept;
     auto a = common.begin();
     const fs::path parent = file.parent_path();
-    for (auto b = parent.begin(); a != common.end() && b != parent.end() && *a == *b; ++a, ++b) kept /= *a;
+    for (auto b = parent.begin(); a != common.end() && b != parent.end() && *a == *b; ++a, ++b)
+      kept /= *a;
     common = kept;
   }
   return common;
@@ -74,12 +80,14 @@ Result<std::vector<ModelFile>> expand_models(const std::vector<std::string>& pat
   std::map<std::string, std::size_t> names;
   for (const ModelFile& model : out) ++names[model.name];
   std::vector<fs::path> absolute;
-  for (const ModelFile& model : out) absolute.push_back(fs::absolute(model.path).lexically_normal());
+  for (const ModelFile& model : out)
+    absolute.push_back(fs::absolute(model.path).lexically_normal());
   if (absolute.empty()) return out;
   const fs::path parent = common_parent(absolute);
   std::set<std::pair<fs::path, std::string>> places;
   for (std::size_t i = 0; i < out.size(); ++i) {
-    if (names[out[i].name] > 1) out[i].folder = absolute[i].parent_path().lexically_relative(parent);
+    if (names[out[i].name] > 1)
+      out[i].folder = absolute[i].parent_path().lexically_relative(parent);
     if (out[i].folder == ".") out[i].folder.clear();
     if (!places.emplace(out[i].folder, out[i].name).second) {
       // Same folder and stem, other extension: only the whole file name can tell them apart.

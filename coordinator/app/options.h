@@ -1,4 +1,5 @@
-// What the command line of discover asks for, as plain values (spec section 10; issue texts name the rest).
+// What the command line of discover asks for, as plain values (spec section 10; issue texts name
+// the rest).
 #pragma once
 
 #include <cstdint>
@@ -16,7 +17,7 @@ struct DiscoverOptions {
   std::vector<std::string> models;
   std::string chip = "default";
   std::string chips_dir;
-  std::string output_dir;  ///< empty = current folder
+  std::string output_dir;   ///< empty = current folder
   std::size_t workers = 0;  ///< 0 = one per core
   std::vector<std::pair<std::string, std::int64_t>> dims;
 

@@ -1,4 +1,5 @@
-// Progress: the live line of a run (issue: done/total, counts, what runs now, rate, time left). Pure text; the console decides whether it is shown.
+// Progress: the live line of a run (issue: done/total, counts, what runs now, rate, time left).
+// Pure text; the console decides whether it is shown.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +22,7 @@ class Progress {
   /// A worker works on something else; empty = idle.
   void activity(const std::string& worker, const std::string& what);
 
-  [[nodiscard]] std::uint64_t done() const { return known_ + fresh() ; }
+  [[nodiscard]] std::uint64_t done() const { return known_ + fresh(); }
   [[nodiscard]] std::uint64_t total() const { return total_; }
   /// `elapsed` since the run began to work.
   [[nodiscard]] std::string line(base::Duration elapsed) const;

@@ -22,8 +22,10 @@ bool is_below(const fs::path& path, const fs::path& folder) {
   return !relative.empty() && *relative.begin() != "..";
 }
 
-/// Settles what the store knows into the report's state and writes its files. False when there is nothing to go on with (a pruned blob).
-Result<bool> renew(store::Store& store, const fs::path& cache, store::RunId run, const store::RunFile& file) {
+/// Settles what the store knows into the report's state and writes its files. False when there is
+/// nothing to go on with (a pruned blob).
+Result<bool> renew(store::Store& store, const fs::path& cache, store::RunId run,
+                   const store::RunFile& file) {
   auto found = setup_of(file, cache);
   if (!found) return false;
   ReportSetup setup = std::move(*found);
@@ -41,13 +43,15 @@ Result<bool> renew(store::Store& store, const fs::path& cache, store::RunId run,
   request.inputs = setup.inputs;
   request.reference = setup.reference_tool;
   request.options = setup.options;
-  // What was tested again for --recompute-cache is in the store by now; its older answers are the same work's.
+  // What was tested again for --recompute-cache is in the store by now; its older answers are the
+  // same work's.
   request.options.recompute = false;
   auto added = book.add(std::move(request));
   if (!added) return fail(added.error());
   for (const plan::CaseSettled& settled : added->turn.settled) {
     if (settled.how == plan::How::Unsettled) continue;
-    if (const auto result = case_result_of(settled, setup, known)) opened->report.state->settle(settled.layer, settled.executor, *result);
+    if (const auto result = case_result_of(settled, setup, known))
+      opened->report.state->settle(settled.layer, settled.executor, *result);
   }
   auto written = opened->report.writer->write(report::Phase::Running);
   if (!written) return fail(written.error());
@@ -56,7 +60,8 @@ Result<bool> renew(store::Store& store, const fs::path& cache, store::RunId run,
 
 }  // namespace
 
-Result<std::vector<fs::path>> recover_folder(store::Store& store, const fs::path& cache, const fs::path& folder) {
+Result<std::vector<fs::path>> recover_folder(store::Store& store, const fs::path& cache,
+                                             const fs::path& folder) {
   std::vector<fs::path> out;
   std::vector<store::Fact> ended;
   for (const store::RunRecord& run : store.runs(/*only_open=*/true)) {
@@ -68,7 +73,10 @@ Result<std::vector<fs::path>> recover_folder(store::Store& store, const fs::path
         continue;
       }
       auto renewed = renew(store, cache, run.id, file);
-      if (!renewed) return fail(std::move(renewed.error()).with("bringing " + file.report_path + " up to date after a run that did not end"));
+      if (!renewed)
+        return fail(
+            std::move(renewed.error())
+                .with("bringing " + file.report_path + " up to date after a run that did not end"));
       if (*renewed) out.emplace_back(file.report_path);
     }
     if (all) ended.emplace_back(store::RunEndedFact{run.id, 3});

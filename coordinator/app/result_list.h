@@ -1,4 +1,5 @@
-// The list that `--json` writes to standard output: one object per (model, chip, layer, executor) with a result.
+// The list that `--json` writes to standard output: one object per (model, chip, layer, executor)
+// with a result.
 #pragma once
 
 #include <string>

@@ -25,14 +25,16 @@ plan::OldReport old_report(const report::ReportPaths& paths) {
   if (!file) return out;
   for (const report::Op& op : report::ops_of(*file)) {
     for (const report::OpResult& result : op.results) {
-      if (const auto status = domain::status_from_name(result.status)) out.statuses[op.id][result.executor] = *status;
+      if (const auto status = domain::status_from_name(result.status))
+        out.statuses[op.id][result.executor] = *status;
     }
   }
   return out;
 }
 
 /// Edited tolerances as the state has understood them.
-void add_edits(plan::OldReport& old, const report::ReportState& state, const std::vector<std::size_t>& layers) {
+void add_edits(plan::OldReport& old, const report::ReportState& state,
+               const std::vector<std::size_t>& layers) {
   for (const std::size_t layer : layers) {
     // Only what was edited: the other bound stays each executor's own.
     const report::EditedTolerance edit = state.edited_tolerance(layer);
@@ -50,10 +52,13 @@ domain::Diagnostic layer_problem(const domain::Layer& layer) {
 
 }  // namespace
 
-std::string reference_name(const domain::ToolIdentity& reference) { return std::string(kReferenceEngine) + " " + reference.version; }
+std::string reference_name(const domain::ToolIdentity& reference) {
+  return std::string(kReferenceEngine) + " " + reference.version;
+}
 
 domain::ChipSpec with_tolerances(domain::ChipSpec chip, const plan::ToleranceFlags& flags) {
-  for (domain::ExecutorSpec& executor : chip.executors) executor.tolerance = plan::tolerance_in_force(executor, flags, nullptr);
+  for (domain::ExecutorSpec& executor : chip.executors)
+    executor.tolerance = plan::tolerance_in_force(executor, flags, nullptr);
   return chip;
 }
 
@@ -83,19 +88,22 @@ Result<OpenedReport> open_report(ReportSetup setup) {
   return out;
 }
 
-std::optional<report::CaseResult> case_result_of(const CaseSettled& settled, const ReportSetup& setup, KnownOutcomes& known) {
+std::optional<report::CaseResult> case_result_of(const CaseSettled& settled,
+                                                 const ReportSetup& setup, KnownOutcomes& known) {
   const domain::Layer& layer = setup.model->layers[settled.layer];
   const domain::ExecutorSpec& executor = setup.chip->spec.executors[settled.executor];
   report::CaseResult out;
   switch (settled.how) {
     case How::Skipped:
-    case How::Unsettled: return std::nullopt;
+    case How::Unsettled:
+      return std::nullopt;
     case How::Judged:
     case How::Failed:
     case How::Copied:
     case How::CopiedOld:
       if (settled.outcome && settled.outcome->executed) {
-        out = report::case_result(settled.judgement, settled.outcome->executed->outputs, settled.tolerance);
+        out = report::case_result(settled.judgement, settled.outcome->executed->outputs,
+                                  settled.tolerance);
       } else if (settled.outcome) {
         out = report::case_result(settled.outcome->diagnostic, settled.tolerance);
       } else if (settled.how == How::CopiedOld) {
@@ -105,20 +113,24 @@ std::optional<report::CaseResult> case_result_of(const CaseSettled& settled, con
         out = report::case_result(layer_problem(layer), settled.tolerance);
       }
   }
-  if (settled.how == How::Copied || settled.how == How::CopiedOld) out.copied_from = setup.model->layers[settled.source_layer].id;
+  if (settled.how == How::Copied || settled.how == How::CopiedOld)
+    out.copied_from = setup.model->layers[settled.source_layer].id;
   if (settled.timed && settled.timed->timed) out.timing = report::timing_of(*settled.timed->timed);
   if (!settled.prepare_key.is_zero()) {
-    if (const auto prepared = known.find(settled.prepare_key); prepared && prepared->prepared) out.reference = prepared->prepared->reference;
+    if (const auto prepared = known.find(settled.prepare_key); prepared && prepared->prepared)
+      out.reference = prepared->prepared->reference;
   }
   // Another engine had to make this reference: then agreement proves something again.
-  out.same_engine = executor.same_engine && (out.reference.empty() || out.reference.starts_with(kReferenceEngine));
+  out.same_engine = executor.same_engine &&
+                    (out.reference.empty() || out.reference.starts_with(kReferenceEngine));
   if (settled.outcome && settled.outcome->executed) out.note = settled.outcome->executed->note;
   if (settled.compile_key.is_zero()) return out;
   if (const auto compiled = known.find(settled.compile_key); compiled && compiled->artifact) {
     const domain::Artifact& artifact = *compiled->artifact;
     if (out.note.empty()) out.note = artifact.note;
     if (setup.options.collect_timing) {
-      out.compile = report::CompileCost{static_cast<double>(artifact.compile_us) / 1000.0, artifact.batch, settled.compile_stored};
+      out.compile = report::CompileCost{static_cast<double>(artifact.compile_us) / 1000.0,
+                                        artifact.batch, settled.compile_stored};
     }
   }
   return out;
@@ -133,7 +145,8 @@ std::optional<report::CaseResult> RunReports::settle(const CaseSettled& settled)
   auto result = case_result_of(settled, report.setup, known_);
   if (!result) return std::nullopt;
   report.state->settle(settled.layer, settled.executor, *result);
-  report.settled[settled.layer * report.setup.chip->spec.executors.size() + settled.executor] = true;
+  report.settled[settled.layer * report.setup.chip->spec.executors.size() + settled.executor] =
+      true;
   ++(settled.stored ? report.stored : report.fresh);
   return result;
 }
@@ -164,7 +177,8 @@ bool RunReports::write(OpenReport& report, report::Phase phase) {
     report.trouble = written.error().text();
     return false;
   }
-  if (!report.trouble.empty()) console_.say("[ExecutorJSON] " + report.setup.paths.report.string() + " can be written again");
+  if (!report.trouble.empty())
+    console_.say("[ExecutorJSON] " + report.setup.paths.report.string() + " can be written again");
   report.trouble.clear();
   for (const std::string& warning : written->warnings) console_.say("[CompilerJSON] " + warning);
   for (const std::string& layer : written->taken_over.edited) {
@@ -180,23 +194,34 @@ void RunReports::judge_again(OpenReport& report, const report::Takeover& takeove
   for (const std::size_t place : takeover.tolerances) {
     const domain::Layer& layer = setup.model->layers[place];
     for (std::size_t i = 0; i < chip.spec.executors.size(); ++i) {
-      if (!report.settled[place * chip.spec.executors.size() + i]) continue;  // judged by the edited tolerance when it comes
+      if (!report.settled[place * chip.spec.executors.size() + i])
+        continue;  // judged by the edited tolerance when it comes
       CaseSettled again;
       again.layer = static_cast<std::uint32_t>(place);
       again.executor = static_cast<std::uint32_t>(i);
       again.how = How::Judged;
-      if (chip.needs_prepare) again.prepare_key = domain::prepare_key(layer, setup.inputs, setup.reference_tool);
-      if (chip.needs_compile) again.compile_key = domain::compile_key(layer, chip.spec, chip.spec.executors[i], chip.tool);
-      again.outcome = known_.find(domain::execute_key(again.prepare_key, again.compile_key, chip.spec, chip.tool));
-      if (!again.outcome || !again.outcome->executed) continue;  // a failed case stays failed whatever the tolerance
+      if (chip.needs_prepare)
+        again.prepare_key = domain::prepare_key(layer, setup.inputs, setup.reference_tool);
+      if (chip.needs_compile)
+        again.compile_key =
+            domain::compile_key(layer, chip.spec, chip.spec.executors[i], chip.tool);
+      again.outcome = known_.find(
+          domain::execute_key(again.prepare_key, again.compile_key, chip.spec, chip.tool));
+      if (!again.outcome || !again.outcome->executed)
+        continue;  // a failed case stays failed whatever the tolerance
       again.tolerance = report.state->tolerance(place, i);
-      const auto judgement = domain::judge(again.outcome->executed->outputs, again.outcome->executed->expected_outputs, again.tolerance);
+      const auto judgement =
+          domain::judge(again.outcome->executed->outputs, again.outcome->executed->expected_outputs,
+                        again.tolerance);
       if (!judgement) {
-        console_.say("[ExecutorJSON] " + layer.id + ": the stored numbers do not tell the counts for the edited tolerance; run discover again");
+        console_.say("[ExecutorJSON] " + layer.id +
+                     ": the stored numbers do not tell the counts for the edited tolerance; run "
+                     "discover again");
         continue;
       }
       again.judgement = *judgement;
-      if (const auto result = case_result_of(again, setup, known_)) report.state->settle(place, i, *result);
+      if (const auto result = case_result_of(again, setup, known_))
+        report.state->settle(place, i, *result);
     }
   }
 }

@@ -1,4 +1,5 @@
-// RunReports: the reports of a run, one per (model, chip): settled cases go in, files are kept up to date by a timer. Loop thread only.
+// RunReports: the reports of a run, one per (model, chip): settled cases go in, files are kept up
+// to date by a timer. Loop thread only.
 #pragma once
 
 #include <memory>
@@ -39,13 +40,14 @@ struct OpenReport {
   std::uint64_t fresh = 0;
   std::uint64_t stored = 0;
   std::vector<bool> settled;  ///< by layer x executors + executor: this run has a verdict
-  std::string trouble;  ///< why the last write failed; empty = it did not
+  std::string trouble;        ///< why the last write failed; empty = it did not
 };
 
 /// As Prepared::reference names the first engine.
 [[nodiscard]] std::string reference_name(const domain::ToolIdentity& reference);
 /// Tolerances that users see: chip file under flags, per executor.
-[[nodiscard]] domain::ChipSpec with_tolerances(domain::ChipSpec chip, const plan::ToleranceFlags& flags);
+[[nodiscard]] domain::ChipSpec with_tolerances(domain::ChipSpec chip,
+                                               const plan::ToleranceFlags& flags);
 
 /// Makes the state of a report and takes over what is on disk. Errors name the file.
 struct OpenedReport {
@@ -57,12 +59,14 @@ struct OpenedReport {
 [[nodiscard]] base::Result<OpenedReport> open_report(ReportSetup setup);
 
 /// A settled case as the report shows it; empty for skipped and unsettled ones.
-[[nodiscard]] std::optional<report::CaseResult> case_result_of(const plan::CaseSettled& settled, const ReportSetup& setup,
+[[nodiscard]] std::optional<report::CaseResult> case_result_of(const plan::CaseSettled& settled,
+                                                               const ReportSetup& setup,
                                                                KnownOutcomes& known);
 
 class RunReports {
  public:
-  RunReports(Console& console, KnownOutcomes& known, base::Time started) : console_(console), known_(known), last_turn_(started) {}
+  RunReports(Console& console, KnownOutcomes& known, base::Time started)
+      : console_(console), known_(known), last_turn_(started) {}
 
   void add(OpenReport report) { reports_.push_back(std::move(report)); }
   [[nodiscard]] std::vector<OpenReport>& all() { return reports_; }

@@ -15,7 +15,8 @@ using base::ErrorCode;
 using base::fail;
 using base::Result;
 
-store::RunFile run_file_of(const ReportSetup& setup, const fs::path& model, const base::Digest& analysis) {
+store::RunFile run_file_of(const ReportSetup& setup, const fs::path& model,
+                           const base::Digest& analysis) {
   store::RunFile out;
   out.report_path = setup.paths.report.string();
   out.compiler_path = setup.paths.compiler.string();
@@ -55,7 +56,9 @@ Result<ReportSetup> setup_of(const store::RunFile& file, const fs::path& cache) 
   if (const json::Value* settings = plan->get("settings")) out.settings = *settings;
   out.reference = reference_name(request->reference);
   out.tools = {{chip->spec.toolchain, chip->tool.version}};
-  if (const json::Value* timing = plan->get("by_timing"); timing != nullptr && timing->flag().value_or(false)) out.rule = report::Rule::Timing;
+  if (const json::Value* timing = plan->get("by_timing");
+      timing != nullptr && timing->flag().value_or(false))
+    out.rule = report::Rule::Timing;
   out.chip = std::move(chip);
   out.options = std::move(request->options);
   out.inputs = request->inputs;

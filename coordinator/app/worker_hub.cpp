@@ -33,7 +33,8 @@ std::optional<HubEvent> WorkerHub::decode(transport::Received& received) {
   if (!header) return refuse(header.error().text());
   auto message = protocol::decode_from_worker(header->type, received.body);
   if (!message) return refuse(message.error().text());
-  if (auto* hello = std::get_if<protocol::Hello>(&*message)) return on_hello(received.peer, std::move(*hello));
+  if (auto* hello = std::get_if<protocol::Hello>(&*message))
+    return on_hello(received.peer, std::move(*hello));
   const auto known = peers_.find(received.peer);
   if (known == peers_.end()) {
     send_to(received.peer, protocol::HelloAgain{});
@@ -46,16 +47,18 @@ std::optional<HubEvent> WorkerHub::decode(transport::Received& received) {
 
 std::optional<HubEvent> WorkerHub::on_hello(const transport::PeerId& peer, protocol::Hello hello) {
   if (hello.max_version < protocol::kProtocolMin || hello.min_version > protocol::kProtocolMax) {
-    const std::string why = "this coordinator speaks protocol " + std::to_string(protocol::kProtocolMin) + " to " +
-                            std::to_string(protocol::kProtocolMax) + ", the worker " +
-                            std::to_string(hello.min_version) + " to " + std::to_string(hello.max_version) +
-                            "; install the same layerfarm on both sides";
+    const std::string why =
+        "this coordinator speaks protocol " + std::to_string(protocol::kProtocolMin) + " to " +
+        std::to_string(protocol::kProtocolMax) + ", the worker " +
+        std::to_string(hello.min_version) + " to " + std::to_string(hello.max_version) +
+        "; install the same layerfarm on both sides";
     spdlog::warn("worker {} was refused: {}", hello.name, why);
     send_to(peer, protocol::Reject{why});
     return std::nullopt;
   }
   const WorkerId worker(++last_worker_);
-  Registration registration{peer, hello.name, hello.host + "/" + std::to_string(hello.pid) + "/" + hello.name};
+  Registration registration{peer, hello.name,
+                            hello.host + "/" + std::to_string(hello.pid) + "/" + hello.name};
   std::optional<WorkerId> replaces;
   if (const auto same = identities_.find(registration.identity); same != identities_.end()) {
     replaces = same->second;
@@ -73,7 +76,8 @@ std::optional<HubEvent> WorkerHub::on_hello(const transport::PeerId& peer, proto
   return Joined{worker, std::move(hello), replaces};
 }
 
-transport::Sent WorkerHub::send_to(const transport::PeerId& peer, const protocol::FromCoordinator& message) {
+transport::Sent WorkerHub::send_to(const transport::PeerId& peer,
+                                   const protocol::FromCoordinator& message) {
   protocol::Header header;
   header.type = protocol::message_type(message);
   header.epoch = epoch_;
@@ -93,7 +97,8 @@ void WorkerHub::forget(WorkerId worker) {
   const auto it = workers_.find(worker);
   if (it == workers_.end()) return;
   peers_.erase(it->second.peer);
-  if (const auto same = identities_.find(it->second.identity); same != identities_.end() && same->second == worker) {
+  if (const auto same = identities_.find(it->second.identity);
+      same != identities_.end() && same->second == worker) {
     identities_.erase(same);
   }
   workers_.erase(it);

@@ -1,5 +1,6 @@
-// WorkerHub: registrations of workers over the ROUTER. Turns frames into typed messages and names of connections into worker ids;
-// speaks Hello, Welcome, Reject and HelloAgain itself. Loop thread only.
+// WorkerHub: registrations of workers over the ROUTER. Turns frames into typed messages and names
+// of connections into worker ids; speaks Hello, Welcome, Reject and HelloAgain itself. Loop thread
+// only.
 #pragma once
 
 #include <cstdint>
@@ -31,11 +32,13 @@ using HubEvent = std::variant<Joined, Said>;
 
 class WorkerHub {
  public:
-  WorkerHub(transport::Socket socket, std::uint64_t epoch) : socket_(std::move(socket)), epoch_(epoch) {}
+  WorkerHub(transport::Socket socket, std::uint64_t epoch)
+      : socket_(std::move(socket)), epoch_(epoch) {}
 
   /// At most `limit` messages; never blocks.
   [[nodiscard]] std::vector<HubEvent> receive(int limit);
-  /// False when the worker cannot be reached: it is gone, or does not read. It is then unknown here.
+  /// False when the worker cannot be reached: it is gone, or does not read. It is then unknown
+  /// here.
   [[nodiscard]] bool send(core::WorkerId worker, const protocol::FromCoordinator& message);
   /// Drops the registration; if the worker still speaks it is asked for Hello again.
   void forget(core::WorkerId worker);
@@ -51,7 +54,8 @@ class WorkerHub {
     std::string identity;  ///< host, pid and name: the process behind it
   };
   [[nodiscard]] std::optional<HubEvent> decode(transport::Received& received);
-  [[nodiscard]] std::optional<HubEvent> on_hello(const transport::PeerId& peer, protocol::Hello hello);
+  [[nodiscard]] std::optional<HubEvent> on_hello(const transport::PeerId& peer,
+                                                 protocol::Hello hello);
   transport::Sent send_to(const transport::PeerId& peer, const protocol::FromCoordinator& message);
 
   transport::Socket socket_;

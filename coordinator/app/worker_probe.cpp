@@ -11,8 +11,8 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <utility>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 extern char** environ;
 
@@ -56,10 +56,13 @@ bool exchange_pipes(Pipe& to, Pipe& from, std::string_view input, std::string& o
   std::array<char, 65536> buffer{};
   while (true) {
     if (input.empty()) to.close_write();
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+        deadline - std::chrono::steady_clock::now());
     if (left.count() <= 0) return false;
     std::array<pollfd, 2> items = {pollfd{from.read, POLLIN, 0}, pollfd{to.write, POLLOUT, 0}};
-    if (::poll(items.data(), to.write >= 0 ? 2 : 1, static_cast<int>(left.count())) < 0 && errno != EINTR) return false;
+    if (::poll(items.data(), to.write >= 0 ? 2 : 1, static_cast<int>(left.count())) < 0 &&
+        errno != EINTR)
+      return false;
     if (to.write >= 0 && (items[1].revents & (POLLOUT | POLLERR)) != 0) {
       const ssize_t n = ::write(to.write, input.data(), input.size());
       if (n > 0) input.remove_prefix(static_cast<std::size_t>(n));
@@ -91,7 +94,8 @@ MachineDescription read_description(const json& in) {
   for (const json& item : in.at("abilities")) {
     protocol::Ability ability;
     ability.toolchain = item.at("toolchain").get<std::string>();
-    if (auto digest = base::Digest::from_hex(item.at("chip").get<std::string>())) ability.chip = *digest;
+    if (auto digest = base::Digest::from_hex(item.at("chip").get<std::string>()))
+      ability.chip = *digest;
     ability.found = item.at("found").get<bool>();
     ability.identity = identity(item.at("identity"));
     ability.missing = item.at("missing").get<std::string>();
@@ -109,7 +113,8 @@ MachineDescription read_description(const json& in) {
 Result<MachineDescription> describe_machine(const std::filesystem::path& program,
                                             const std::vector<domain::ChipSpec>& chips) {
   json request = json::array();
-  for (const domain::ChipSpec& chip : chips) request.push_back(json::parse(domain::chip_json(chip)));
+  for (const domain::ChipSpec& chip : chips)
+    request.push_back(json::parse(domain::chip_json(chip)));
   Pipe to;
   Pipe from;
   if (!to.open() || !from.open()) return fail(base::os_error("cannot make a pipe", errno));
@@ -123,7 +128,8 @@ Result<MachineDescription> describe_machine(const std::filesystem::path& program
   pid_t pid = 0;
   const int error = ::posix_spawn(&pid, path.c_str(), &actions, nullptr, argv.data(), environ);
   ::posix_spawn_file_actions_destroy(&actions);
-  if (error != 0) return fail(ErrorCode::Unavailable, "cannot start " + path + ": " + std::strerror(error));
+  if (error != 0)
+    return fail(ErrorCode::Unavailable, "cannot start " + path + ": " + std::strerror(error));
   to.close_read();
   from.close_write();
   std::string output;
@@ -133,13 +139,15 @@ Result<MachineDescription> describe_machine(const std::filesystem::path& program
   while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
   if (!finished) return fail(ErrorCode::Unavailable, path + " --describe gave no answer in time");
-  if (status != 0) return fail(ErrorCode::Unavailable, path + " --describe failed; its own message is above");
+  if (status != 0)
+    return fail(ErrorCode::Unavailable, path + " --describe failed; its own message is above");
   try {
     MachineDescription out = read_description(json::parse(output));
     if (out.abilities.size() == chips.size()) return out;
     return fail(ErrorCode::Internal, path + " --describe answered for another number of chips");
   } catch (const json::exception& bad) {
-    return fail(ErrorCode::Internal, path + " --describe gave an answer that cannot be read: " + bad.what());
+    return fail(ErrorCode::Internal,
+                path + " --describe gave an answer that cannot be read: " + bad.what());
   }
 }
 

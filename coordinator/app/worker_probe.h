@@ -1,4 +1,5 @@
-// WorkerProbe: asks the worker program what this machine has for some chips (design.md, section 3: only a worker knows that).
+// WorkerProbe: asks the worker program what this machine has for some chips (design.md, section 3:
+// only a worker knows that).
 #pragma once
 
 #include <filesystem>
@@ -14,13 +15,14 @@ namespace layerfarm::coordinator::app {
 struct MachineDescription {
   std::string software;
   std::string cpu_model;
-  domain::ToolIdentity reader;     ///< what reads models (the analyze job)
-  domain::ToolIdentity reference;  ///< what makes reference outputs (the prepare job)
+  domain::ToolIdentity reader;               ///< what reads models (the analyze job)
+  domain::ToolIdentity reference;            ///< what makes reference outputs (the prepare job)
   std::vector<protocol::Ability> abilities;  ///< one per chip asked, in order
 };
 
-/// Runs `<program> --describe` with the chips on its standard input. Unavailable when it cannot be started, fails, or takes too long.
-[[nodiscard]] base::Result<MachineDescription> describe_machine(const std::filesystem::path& program,
-                                                                const std::vector<domain::ChipSpec>& chips);
+/// Runs `<program> --describe` with the chips on its standard input. Unavailable when it cannot be
+/// started, fails, or takes too long.
+[[nodiscard]] base::Result<MachineDescription> describe_machine(
+    const std::filesystem::path& program, const std::vector<domain::ChipSpec>& chips);
 
 }  // namespace layerfarm::coordinator::app

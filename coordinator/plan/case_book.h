@@ -90,7 +90,7 @@ struct JobContent {
   std::shared_ptr<const PlanChip> chip;
   std::uint32_t executor = 0;
   domain::Tolerance tolerance;
-  int runs = 0;  ///< time
+  int runs = 0;                  ///< time
   std::optional<JobId> analyze;  ///< made the layer's module (PlanRequest::analyze)
   // What it builds on; absent when it needs none.
   std::optional<JobId> prepare;

@@ -13,7 +13,8 @@ namespace layerfarm::base {
 namespace fs = std::filesystem;
 namespace {
 
-/// Gives `temporary` its final name. Content is equal by construction when the name is already taken.
+/// Gives `temporary` its final name. Content is equal by construction when the name is already
+/// taken.
 Result<void> publish(const fs::path& temporary, const fs::path& final_path) {
   ::chmod(temporary.c_str(), 0444);
   if (::rename(temporary.c_str(), final_path.c_str()) != 0) {
@@ -31,9 +32,13 @@ fs::path BlobFolder::path(const Digest& digest) const {
   return root_ / hex.substr(0, 2) / hex.substr(2);
 }
 
-bool BlobFolder::has(const Digest& digest) const { return ::access(path(digest).c_str(), R_OK) == 0; }
+bool BlobFolder::has(const Digest& digest) const {
+  return ::access(path(digest).c_str(), R_OK) == 0;
+}
 
-void BlobFolder::touch(const Digest& digest) const { ::utimensat(AT_FDCWD, path(digest).c_str(), nullptr, 0); }
+void BlobFolder::touch(const Digest& digest) const {
+  ::utimensat(AT_FDCWD, path(digest).c_str(), nullptr, 0);
+}
 
 Result<Digest> BlobFolder::put(BytesView bytes) const {
   const Digest digest = digest_of(bytes);
@@ -44,7 +49,9 @@ Result<Digest> BlobFolder::put(BytesView bytes) const {
   }
   std::error_code error;
   fs::create_directories(target.parent_path(), error);
-  if (error) return fail(ErrorCode::Internal, "cannot make " + target.parent_path().string() + ": " + error.message());
+  if (error)
+    return fail(ErrorCode::Internal,
+                "cannot make " + target.parent_path().string() + ": " + error.message());
   // No fsync: a blob torn by a power cut is found by its digest and made again.
   auto written = write_file_atomically(target, bytes, Sync::No);
   if (!written) return fail(std::move(written.error()).with("cannot store a blob"));
@@ -62,7 +69,9 @@ Result<Digest> BlobFolder::put_file(const fs::path& file) const {
   const fs::path target = path(*digest);
   std::error_code error;
   fs::create_directories(target.parent_path(), error);
-  if (error) return fail(ErrorCode::Internal, "cannot make " + target.parent_path().string() + ": " + error.message());
+  if (error)
+    return fail(ErrorCode::Internal,
+                "cannot make " + target.parent_path().string() + ": " + error.message());
   if (::rename(file.c_str(), target.c_str()) == 0) {
     ::chmod(target.c_str(), 0444);
     return digest;
@@ -72,7 +81,8 @@ Result<Digest> BlobFolder::put_file(const fs::path& file) const {
   fs::copy_file(file, temporary, fs::copy_options::overwrite_existing, error);
   if (error) {
     ::unlink(temporary.c_str());
-    return fail(ErrorCode::Internal, "cannot store " + file.string() + " as a blob: " + error.message());
+    return fail(ErrorCode::Internal,
+                "cannot store " + file.string() + " as a blob: " + error.message());
   }
   if (auto done = publish(temporary, target); !done) return fail(done.error());
   return digest;
@@ -83,7 +93,8 @@ Result<Bytes> BlobFolder::get(const Digest& digest) const {
   if (!bytes) return bytes;
   if (digest_of(*bytes) != digest) {
     ::unlink(path(digest).c_str());
-    return fail(ErrorCode::Corrupt, "the blob " + digest.hex() + " is damaged; it was removed and will be made again");
+    return fail(ErrorCode::Corrupt,
+                "the blob " + digest.hex() + " is damaged; it was removed and will be made again");
   }
   touch(digest);
   return bytes;
@@ -93,13 +104,15 @@ Result<void> BlobFolder::link_to(const Digest& digest, const fs::path& target) c
   const fs::path source = path(digest);
   touch(digest);
   if (::link(source.c_str(), target.c_str()) == 0) return {};
-  if (errno == ENOENT) return fail(ErrorCode::NotFound, "the blob " + digest.hex() + " is not here any more");
+  if (errno == ENOENT)
+    return fail(ErrorCode::NotFound, "the blob " + digest.hex() + " is not here any more");
   std::error_code error;
   fs::copy_file(source, target, error);
   if (error) {
     const ErrorCode code =
         error == std::errc::no_such_file_or_directory ? ErrorCode::NotFound : ErrorCode::Internal;
-    return fail(code, "cannot copy the blob " + digest.hex() + " to " + target.string() + ": " + error.message());
+    return fail(code, "cannot copy the blob " + digest.hex() + " to " + target.string() + ": " +
+                          error.message());
   }
   return {};
 }
@@ -107,11 +120,14 @@ Result<void> BlobFolder::link_to(const Digest& digest, const fs::path& target) c
 std::vector<BlobFolder::Entry> BlobFolder::list() const {
   std::vector<Entry> out;
   std::error_code error;
-  for (fs::directory_iterator shard(root_, error), end; !error && shard != end; shard.increment(error)) {
+  for (fs::directory_iterator shard(root_, error), end; !error && shard != end;
+       shard.increment(error)) {
     std::error_code inner;
-    for (fs::directory_iterator file(shard->path(), inner); !inner && file != end; file.increment(inner)) {
-      auto digest = Digest::from_hex(shard->path().filename().string() + file->path().filename().string());
-      struct stat info {};
+    for (fs::directory_iterator file(shard->path(), inner); !inner && file != end;
+         file.increment(inner)) {
+      auto digest =
+          Digest::from_hex(shard->path().filename().string() + file->path().filename().string());
+      struct stat info{};
       if (!digest || ::stat(file->path().c_str(), &info) != 0) continue;
       out.push_back({*digest, static_cast<std::uint64_t>(info.st_size),
                      std::int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec});

@@ -1,4 +1,5 @@
-// BlobFolder: bytes named by their digest, one file each, shared safely by any number of processes on one machine.
+// BlobFolder: bytes named by their digest, one file each, shared safely by any number of processes
+// on one machine.
 #pragma once
 
 #include <cstdint>
@@ -12,22 +13,27 @@
 
 namespace layerfarm::base {
 
-/// Layout: `<root>/<first two hex digits>/<other 62>`. A file is there whole or not at all (written beside, then renamed). Files are read-only (0444).
+/// Layout: `<root>/<first two hex digits>/<other 62>`. A file is there whole or not at all (written
+/// beside, then renamed). Files are read-only (0444).
 class BlobFolder {
  public:
   explicit BlobFolder(std::filesystem::path root) : root_(std::move(root)) {}
 
-  /// Stores the bytes and returns their name. Storing what is already there costs one stat (and renews its time of use).
+  /// Stores the bytes and returns their name. Storing what is already there costs one stat (and
+  /// renews its time of use).
   [[nodiscard]] Result<Digest> put(BytesView bytes) const;
   /// Moves or copies a finished file in (hashing it once). The source may disappear.
   [[nodiscard]] Result<Digest> put_file(const std::filesystem::path& file) const;
   [[nodiscard]] bool has(const Digest& digest) const;
   /// Where the blob is or would be.
   [[nodiscard]] std::filesystem::path path(const Digest& digest) const;
-  /// NotFound when it was pruned, Corrupt when its content does not match its name (then it is removed).
+  /// NotFound when it was pruned, Corrupt when its content does not match its name (then it is
+  /// removed).
   [[nodiscard]] Result<Bytes> get(const Digest& digest) const;
-  /// Makes the blob appear as `target` (hard link, else copy): how a tool gets a file under a name of its own.
-  [[nodiscard]] Result<void> link_to(const Digest& digest, const std::filesystem::path& target) const;
+  /// Makes the blob appear as `target` (hard link, else copy): how a tool gets a file under a name
+  /// of its own.
+  [[nodiscard]] Result<void> link_to(const Digest& digest,
+                                     const std::filesystem::path& target) const;
   /// Marks as just used, for pruning by age of use.
   void touch(const Digest& digest) const;
 

@@ -1,4 +1,5 @@
-// Raw bytes. std::string carries them: every library here (msgpack, SQLite, files) takes it as it is.
+// Raw bytes. std::string carries them: every library here (msgpack, SQLite, files) takes it as it
+// is.
 #pragma once
 
 #include <string>

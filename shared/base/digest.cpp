@@ -11,7 +11,8 @@ namespace layerfarm::base {
 namespace {
 
 constexpr std::size_t kChunk = std::size_t{1} << 20;
-// Chooses the fastest implementation for this CPU; without it libsodium still works, several times slower.
+// Chooses the fastest implementation for this CPU; without it libsodium still works, several times
+// slower.
 [[maybe_unused]] const int kSodiumReady = sodium_init();
 
 int hex_value(char c) {
@@ -40,12 +41,14 @@ std::string Digest::hex() const {
 Result<Digest> Digest::from_hex(std::string_view text) {
   Digest out;
   if (text.size() != out.bytes.size() * 2) {
-    return fail(ErrorCode::InvalidInput, "a digest has 64 hex digits, not " + std::to_string(text.size()));
+    return fail(ErrorCode::InvalidInput,
+                "a digest has 64 hex digits, not " + std::to_string(text.size()));
   }
   for (std::size_t i = 0; i < out.bytes.size(); ++i) {
     const int high = hex_value(text[2 * i]);
     const int low = hex_value(text[2 * i + 1]);
-    if (high < 0 || low < 0) return fail(ErrorCode::InvalidInput, "a digest has lower-case hex digits only");
+    if (high < 0 || low < 0)
+      return fail(ErrorCode::InvalidInput, "a digest has lower-case hex digits only");
     out.bytes[i] = static_cast<std::uint8_t>(high * 16 + low);
   }
   return out;
@@ -54,7 +57,8 @@ Result<Digest> Digest::from_hex(std::string_view text) {
 Result<Digest> Digest::from_bytes(BytesView raw_bytes) {
   Digest out;
   if (raw_bytes.size() != out.bytes.size()) {
-    return fail(ErrorCode::InvalidInput, "a digest has 32 bytes, not " + std::to_string(raw_bytes.size()));
+    return fail(ErrorCode::InvalidInput,
+                "a digest has 32 bytes, not " + std::to_string(raw_bytes.size()));
   }
   std::memcpy(out.bytes.data(), raw_bytes.data(), out.bytes.size());
   return out;
@@ -89,7 +93,8 @@ Result<Digest> digest_of_file(const std::string& path) {
   return out;
 }
 
-// libsodium's state is 384 bytes aligned to 64; kept out of the header so that sodium.h stays out too.
+// libsodium's state is 384 bytes aligned to 64; kept out of the header so that sodium.h stays out
+// too.
 struct Hasher::State {
   crypto_generichash_state sodium;
 };

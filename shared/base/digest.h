@@ -34,10 +34,12 @@ struct Digest {
 /// Digest of a file's content, read in chunks.
 [[nodiscard]] Result<Digest> digest_of_file(const std::string& path);
 
-/// Builds a digest over fields. Each field carries a type tag and its length, so that ("ab","c") and ("a","bc") differ.
+/// Builds a digest over fields. Each field carries a type tag and its length, so that ("ab","c")
+/// and ("a","bc") differ.
 class Hasher {
  public:
-  /// `domain` names what is hashed (for example "layerfarm.signature.1"): equal fields of another kind give another digest.
+  /// `domain` names what is hashed (for example "layerfarm.signature.1"): equal fields of another
+  /// kind give another digest.
   explicit Hasher(std::string_view domain);
   ~Hasher();
   Hasher(const Hasher&) = delete;

@@ -43,29 +43,33 @@ Result<void> write_all(int fd, BytesView content, const std::string& name) {
 Result<Bytes> read_file(const std::filesystem::path& path, std::uint64_t limit) {
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (file.get() < 0) return fail(os_error("cannot read " + path.string(), errno));
-  struct stat info {};
+  struct stat info{};
   if (::fstat(file.get(), &info) != 0) return fail(os_error("cannot read " + path.string(), errno));
-  if (S_ISDIR(info.st_mode)) return fail(ErrorCode::InvalidInput, "cannot read " + path.string() + ": it is a folder");
+  if (S_ISDIR(info.st_mode))
+    return fail(ErrorCode::InvalidInput, "cannot read " + path.string() + ": it is a folder");
   Bytes out;
   out.resize(static_cast<std::size_t>(info.st_size));
   std::size_t done = 0;
   while (true) {
-    if (done == out.size()) out.resize(out.size() + 4096);  // may grow, or be a pipe that tells no size
+    if (done == out.size())
+      out.resize(out.size() + 4096);  // may grow, or be a pipe that tells no size
     const ssize_t n = ::read(file.get(), out.data() + done, out.size() - done);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return fail(os_error("cannot read " + path.string(), errno));
     if (n == 0) break;
     done += static_cast<std::size_t>(n);
     if (done > limit) {
-      return fail(ErrorCode::InvalidInput,
-                  path.string() + " is larger than the " + std::to_string(limit) + " bytes that are accepted here");
+      return fail(ErrorCode::InvalidInput, path.string() + " is larger than the " +
+                                               std::to_string(limit) +
+                                               " bytes that are accepted here");
     }
   }
   out.resize(done);
   return out;
 }
 
-Result<void> write_file_atomically(const std::filesystem::path& path, BytesView content, Sync sync) {
+Result<void> write_file_atomically(const std::filesystem::path& path, BytesView content,
+                                   Sync sync) {
   std::string temporary = path.string() + ".XXXXXX";
   const Descriptor file(::mkostemp(temporary.data(), O_CLOEXEC));
   if (file.get() < 0) return fail(os_error("cannot write " + path.string(), errno));
@@ -73,7 +77,8 @@ Result<void> write_file_atomically(const std::filesystem::path& path, BytesView 
   const mode_t mask = ::umask(0);
   ::umask(mask);
   Result<void> done = write_all(file.get(), content, path.string());
-  if (done && ::fchmod(file.get(), 0666 & ~mask) != 0) done = fail(os_error("cannot write " + path.string(), errno));
+  if (done && ::fchmod(file.get(), 0666 & ~mask) != 0)
+    done = fail(os_error("cannot write " + path.string(), errno));
   if (done && sync == Sync::Yes && ::fsync(file.get()) != 0) {
     done = fail(os_error("cannot write " + path.string(), errno));
   }
@@ -85,7 +90,8 @@ Result<void> write_file_atomically(const std::filesystem::path& path, BytesView 
     return done;
   }
   if (sync == Sync::Yes) {
-    const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
+    const std::filesystem::path folder =
+        path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
     const Descriptor directory(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (directory.get() >= 0) ::fsync(directory.get());
   }
@@ -97,8 +103,8 @@ bool remove_folder(const std::filesystem::path& folder) {
   std::error_code error;
   fs::remove_all(folder, error);
   if (!error) return true;
-  // A tool may leave folders that even their owner may not change. Each round opens what the last one made visible, and
-  // what is nested deeper than this was made to annoy.
+  // A tool may leave folders that even their owner may not change. Each round opens what the last
+  // one made visible, and what is nested deeper than this was made to annoy.
   constexpr int kMostRounds = 64;
   for (int round = 0; round < kMostRounds; ++round) {
     bool changed = false;
@@ -112,7 +118,10 @@ bool remove_folder(const std::filesystem::path& folder) {
     };
     open_up(folder);
     std::error_code walk;
-    for (fs::recursive_directory_iterator at(folder, fs::directory_options::skip_permission_denied, walk), end; !walk && at != end; at.increment(walk)) {
+    for (fs::recursive_directory_iterator
+             at(folder, fs::directory_options::skip_permission_denied, walk),
+         end;
+         !walk && at != end; at.increment(walk)) {
       open_up(at->path());
     }
     fs::remove_all(folder, error);
@@ -122,17 +131,22 @@ bool remove_folder(const std::filesystem::path& folder) {
   return false;
 }
 
-Result<ScratchFolder> ScratchFolder::make(const std::filesystem::path& parent, const std::string& prefix) {
+Result<ScratchFolder> ScratchFolder::make(const std::filesystem::path& parent,
+                                          const std::string& prefix) {
   std::error_code error;
   std::filesystem::create_directories(parent, error);
-  if (error) return fail(ErrorCode::Internal, "cannot make the folder " + parent.string() + ": " + error.message());
+  if (error)
+    return fail(ErrorCode::Internal,
+                "cannot make the folder " + parent.string() + ": " + error.message());
   // Named after its maker, so that what a killed process left is known as such (leftovers.h).
   std::string pattern = (parent / (this_process_tag() + "-" + prefix + "-XXXXXX")).string();
-  if (::mkdtemp(pattern.data()) == nullptr) return fail(os_error("cannot make a folder in " + parent.string(), errno));
+  if (::mkdtemp(pattern.data()) == nullptr)
+    return fail(os_error("cannot make a folder in " + parent.string(), errno));
   return ScratchFolder(pattern);
 }
 
-ScratchFolder::ScratchFolder(ScratchFolder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
+ScratchFolder::ScratchFolder(ScratchFolder&& other) noexcept
+    : path_(std::exchange(other.path_, {})) {}
 
 ScratchFolder& ScratchFolder::operator=(ScratchFolder&& other) noexcept {
   std::swap(path_, other.path_);

@@ -11,20 +11,24 @@
 namespace layerfarm::base {
 
 /// The whole file. NotFound when it does not exist; `limit` bytes at most (InvalidInput beyond).
-[[nodiscard]] Result<Bytes> read_file(const std::filesystem::path& path, std::uint64_t limit = std::uint64_t{1} << 31);
+[[nodiscard]] Result<Bytes> read_file(const std::filesystem::path& path,
+                                      std::uint64_t limit = std::uint64_t{1} << 31);
 
 enum class Sync { Yes, No };
-/// Temporary file beside it, optional fsync of file and folder, rename: readers see the old or the new content, nothing between.
-[[nodiscard]] Result<void> write_file_atomically(const std::filesystem::path& path, BytesView content, Sync sync);
+/// Temporary file beside it, optional fsync of file and folder, rename: readers see the old or the
+/// new content, nothing between.
+[[nodiscard]] Result<void> write_file_atomically(const std::filesystem::path& path,
+                                                 BytesView content, Sync sync);
 
-/// Removes a folder with all that is in it, also where a tool took away its own right to write there.
-/// False when something is left; true when there was nothing.
+/// Removes a folder with all that is in it, also where a tool took away its own right to write
+/// there. False when something is left; true when there was nothing.
 bool remove_folder(const std::filesystem::path& folder);
 
 /// A folder of one's own that is removed, content and all, when this goes out of scope.
 class ScratchFolder {
  public:
-  /// Makes `<parent>/<tag of this process>-<prefix>-XXXXXX`; the parent is made too. What is left after a kill: leftovers.h.
+  /// Makes `<parent>/<tag of this process>-<prefix>-XXXXXX`; the parent is made too. What is left
+  /// after a kill: leftovers.h.
   static Result<ScratchFolder> make(const std::filesystem::path& parent, const std::string& prefix);
   ScratchFolder(ScratchFolder&& other) noexcept;
   ScratchFolder& operator=(ScratchFolder&& other) noexcept;

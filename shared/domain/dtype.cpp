@@ -12,14 +12,22 @@ struct Row {
 };
 
 constexpr Row kRows[] = {
-    {DType::Float32, "float32", "f32", 4, Row::Float},     {DType::UInt8, "uint8", "ui8", 1, Row::Integer},
-    {DType::Int8, "int8", "i8", 1, Row::Integer},          {DType::UInt16, "uint16", "ui16", 2, Row::Integer},
-    {DType::Int16, "int16", "i16", 2, Row::Integer},       {DType::Int32, "int32", "i32", 4, Row::Integer},
-    {DType::Int64, "int64", "i64", 8, Row::Integer},       {DType::String, "string", "", 0, Row::Other},
-    {DType::Bool, "bool", "i1", 1, Row::Other},            {DType::Float16, "float16", "f16", 2, Row::Float},
-    {DType::Float64, "float64", "f64", 8, Row::Float},     {DType::UInt32, "uint32", "ui32", 4, Row::Integer},
-    {DType::UInt64, "uint64", "ui64", 8, Row::Integer},    {DType::Complex64, "complex64", "", 8, Row::Other},
-    {DType::Complex128, "complex128", "", 16, Row::Other}, {DType::BFloat16, "bfloat16", "bf16", 2, Row::Float},
+    {DType::Float32, "float32", "f32", 4, Row::Float},
+    {DType::UInt8, "uint8", "ui8", 1, Row::Integer},
+    {DType::Int8, "int8", "i8", 1, Row::Integer},
+    {DType::UInt16, "uint16", "ui16", 2, Row::Integer},
+    {DType::Int16, "int16", "i16", 2, Row::Integer},
+    {DType::Int32, "int32", "i32", 4, Row::Integer},
+    {DType::Int64, "int64", "i64", 8, Row::Integer},
+    {DType::String, "string", "", 0, Row::Other},
+    {DType::Bool, "bool", "i1", 1, Row::Other},
+    {DType::Float16, "float16", "f16", 2, Row::Float},
+    {DType::Float64, "float64", "f64", 8, Row::Float},
+    {DType::UInt32, "uint32", "ui32", 4, Row::Integer},
+    {DType::UInt64, "uint64", "ui64", 8, Row::Integer},
+    {DType::Complex64, "complex64", "", 8, Row::Other},
+    {DType::Complex128, "complex128", "", 16, Row::Other},
+    {DType::BFloat16, "bfloat16", "bf16", 2, Row::Float},
 };
 
 const Row* find(DType type) {

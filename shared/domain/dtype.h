@@ -1,4 +1,5 @@
-// Element types, numbered as in ONNX's TensorProto.DataType (onnx.proto), so that no table is needed between the two.
+// Element types, numbered as in ONNX's TensorProto.DataType (onnx.proto), so that no table is
+// needed between the two.
 #pragma once
 
 #include <cstddef>
@@ -32,7 +33,8 @@ enum class DType : std::int32_t {
 
 /// "float32", "bfloat16", "int8" ...; `type_<n>` for what has no name (spec section 21).
 [[nodiscard]] std::string dtype_name(DType type);
-/// MLIR element type as iree-run-module and torq-run-module take it: "f32", "bf16", "i8", "ui8", "i1"...; empty when there is none.
+/// MLIR element type as iree-run-module and torq-run-module take it: "f32", "bf16", "i8", "ui8",
+/// "i1"...; empty when there is none.
 [[nodiscard]] std::string dtype_mlir(DType type);
 /// Bytes of one element in a raw array; 0 for types that have no fixed size here.
 [[nodiscard]] std::size_t dtype_size(DType type);

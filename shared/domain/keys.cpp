@@ -6,7 +6,9 @@ namespace {
 using base::Digest;
 using base::Hasher;
 
-void add(Hasher& hasher, const ToolIdentity& tool) { hasher.add(tool.version).add(tool.files).add(tool.cpu); }
+void add(Hasher& hasher, const ToolIdentity& tool) {
+  hasher.add(tool.version).add(tool.files).add(tool.cpu);
+}
 
 void add(Hasher& hasher, const Options& options) {
   hasher.add(static_cast<std::int64_t>(options.size()));
@@ -15,7 +17,8 @@ void add(Hasher& hasher, const Options& options) {
 
 }  // namespace
 
-Digest analyze_key(const Digest& model_file, const AnalyzeRequest& request, const ToolIdentity& reader) {
+Digest analyze_key(const Digest& model_file, const AnalyzeRequest& request,
+                   const ToolIdentity& reader) {
   Hasher hasher("layerfarm.analyze.1");
   hasher.add(model_file);
   hasher.add(static_cast<std::int64_t>(request.dims.size()));
@@ -29,7 +32,8 @@ Digest prepare_key(const Layer& layer, const InputSet& inputs, const ToolIdentit
   hasher.add(kRulesVersion).add(layer.signature);
   hasher.add(static_cast<std::int64_t>(layer.draw_order.size()));
   for (const std::uint32_t index : layer.draw_order) hasher.add(static_cast<std::int64_t>(index));
-  // Ranges follow from the whole layer for most inputs, but an index range may come from its place in the model.
+  // Ranges follow from the whole layer for most inputs, but an index range may come from its place
+  // in the model.
   for (const InputSpec& input : layer.inputs) {
     hasher.add(input.lo).add(input.hi).add(static_cast<std::int64_t>(input.values.size()));
     for (const double value : input.values) hasher.add(value);
@@ -42,7 +46,8 @@ Digest prepare_key(const Layer& layer, const InputSet& inputs, const ToolIdentit
   return hasher.finish();
 }
 
-Digest compile_key(const Layer& layer, const ChipSpec& chip, const ExecutorSpec& executor, const ToolIdentity& tool) {
+Digest compile_key(const Layer& layer, const ChipSpec& chip, const ExecutorSpec& executor,
+                   const ToolIdentity& tool) {
   Hasher hasher("layerfarm.compile.1");
   hasher.add(layer.signature).add(chip.toolchain).add(chip.target).add(executor.name);
   add(hasher, chip.options);
@@ -51,7 +56,8 @@ Digest compile_key(const Layer& layer, const ChipSpec& chip, const ExecutorSpec&
   return hasher.finish();
 }
 
-Digest execute_key(const Digest& prepare, const Digest& compile, const ChipSpec& chip, const ToolIdentity& tool) {
+Digest execute_key(const Digest& prepare, const Digest& compile, const ChipSpec& chip,
+                   const ToolIdentity& tool) {
   Hasher hasher("layerfarm.execute.1");
   hasher.add(kRulesVersion).add(prepare).add(compile).add(chip.hw_type);
   add(hasher, tool);
@@ -60,7 +66,10 @@ Digest execute_key(const Digest& prepare, const Digest& compile, const ChipSpec&
 
 Digest recompare_key(const Digest& execute, const Tolerance& tolerance) {
   Hasher hasher("layerfarm.recompare.1");
-  hasher.add(execute).add(tolerance.fp_avg_tol).add(tolerance.fp_max_tol).add(tolerance.fp_abs_tol_frac);
+  hasher.add(execute)
+      .add(tolerance.fp_avg_tol)
+      .add(tolerance.fp_max_tol)
+      .add(tolerance.fp_abs_tol_frac);
   return hasher.finish();
 }
 

@@ -1,4 +1,5 @@
-// Layer: one non-Constant node made into a model of its own, and what reading a model gives (the `analyze` job's answer).
+// Layer: one non-Constant node made into a model of its own, and what reading a model gives (the
+// `analyze` job's answer).
 #pragma once
 
 #include <cstdint>
@@ -14,43 +15,49 @@ namespace layerfarm::domain {
 
 /// A file of bytes that belongs to a module: constants too large to sit inside it.
 struct DataFile {
-  std::string name;    ///< file name the module refers to
+  std::string name;  ///< file name the module refers to
   base::Digest blob;
   std::uint64_t bytes = 0;
   friend bool operator==(const DataFile&, const DataFile&) = default;
 };
 
-/// A layer's model as tools get it: canonical names only, so one module serves all layers of one signature.
+/// A layer's model as tools get it: canonical names only, so one module serves all layers of one
+/// signature.
 struct LayerModule {
   std::string format = "onnx";  ///< file name extension of the module
   base::Digest blob;            ///< the module's bytes
-  /// Must lie beside the module when it is read. ONNX Runtime takes hard links there; ONNX's own loader (and so IREE's importer) refuses files that
-  /// have several, so it needs copies, or the bytes put into the module in memory.
+  /// Must lie beside the module when it is read. ONNX Runtime takes hard links there; ONNX's own
+  /// loader (and so IREE's importer) refuses files that have several, so it needs copies, or the
+  /// bytes put into the module in memory.
   std::vector<DataFile> data;
   friend bool operator==(const LayerModule&, const LayerModule&) = default;
 };
 
-/// What planning and running need to know of one layer. Names of the model appear only where marked; nothing else depends on them.
+/// What planning and running need to know of one layer. Names of the model appear only where
+/// marked; nothing else depends on them.
 struct Layer {
-  std::string id;                ///< `<OpType>_<first output>`; unique within the model
+  std::string id;  ///< `<OpType>_<first output>`; unique within the model
   std::string op_type;
   std::string node_name;         ///< as in the model; may be empty
   std::uint32_t orig_index = 0;  ///< place among non-Constant nodes
-  base::Digest signature;        ///< canonical form: op types, attributes, types, shapes, constants, opset; names are positions
+  base::Digest signature;  ///< canonical form: op types, attributes, types, shapes, constants,
+                           ///< opset; names are positions
   /// The same without the values of float constants: what `--dedup-layers` compares.
   base::Digest loose_signature;
   LayerModule module;
-  /// Float32 form of the module with each node's output rounded to its type, for reference engines that lack the type (bf16 ...). Inputs and outputs keep
-  /// count and shapes but are float32.
+  /// Float32 form of the module with each node's output rounded to its type, for reference engines
+  /// that lack the type (bf16 ...). Inputs and outputs keep count and shapes but are float32.
   std::optional<LayerModule> wide_module;
-  std::vector<InputSpec> inputs;            ///< driven inputs in the module's argument order
-  std::vector<std::string> input_names;     ///< names in the model, same order (for --inputs)
-  std::vector<std::uint32_t> draw_order;    ///< order in which inputs are drawn: by sorted names in the model
-  std::vector<TensorType> outputs;          ///< in the module's result order
-  std::vector<std::string> output_names;    ///< names in the model, same order
+  std::vector<InputSpec> inputs;         ///< driven inputs in the module's argument order
+  std::vector<std::string> input_names;  ///< names in the model, same order (for --inputs)
+  std::vector<std::uint32_t>
+      draw_order;  ///< order in which inputs are drawn: by sorted names in the model
+  std::vector<TensorType> outputs;        ///< in the module's result order
+  std::vector<std::string> output_names;  ///< names in the model, same order
   std::int64_t mac_count = 0;
-  std::string mac_breakdown = "[]";         ///< JSON array of records (spec section 21)
-  /// Not empty: the layer cannot be tested and this says why (for example "the shape of input 'x' is unknown"); an error case for each executor.
+  std::string mac_breakdown = "[]";  ///< JSON array of records (spec section 21)
+  /// Not empty: the layer cannot be tested and this says why (for example "the shape of input 'x'
+  /// is unknown"); an error case for each executor.
   std::string problem;
   friend bool operator==(const Layer&, const Layer&) = default;
 };
@@ -77,18 +84,21 @@ struct ModelAnalysis {
   base::Digest model_digest;  ///< content, external data included
   std::vector<ReadFile> files;
   std::vector<Layer> layers;  ///< in graph order
-  /// Locations of the importer's top-level operators, constants left out; empty when the import failed (`location_problem` says why).
+  /// Locations of the importer's top-level operators, constants left out; empty when the import
+  /// failed (`location_problem` says why).
   std::vector<SourceLocation> locations;
   std::string location_problem;
-  std::vector<std::string> notes;  ///< worth telling the user once ("shapes found by running the model", ...)
+  std::vector<std::string>
+      notes;  ///< worth telling the user once ("shapes found by running the model", ...)
   std::string importer_version;
   friend bool operator==(const ModelAnalysis&, const ModelAnalysis&) = default;
 };
 
 /// What the analyze job is asked.
 struct AnalyzeRequest {
-  std::string model_path;                                    ///< absolute
-  std::vector<std::pair<std::string, std::int64_t>> dims;    ///< `--dim name=value`; every other dynamic dim is 1
+  std::string model_path;  ///< absolute
+  std::vector<std::pair<std::string, std::int64_t>>
+      dims;  ///< `--dim name=value`; every other dynamic dim is 1
   friend bool operator==(const AnalyzeRequest&, const AnalyzeRequest&) = default;
 };
 

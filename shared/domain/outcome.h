@@ -1,4 +1,5 @@
-// Outcome: what one attempt of a job gave. Facts only: no tolerance is in it, verdicts are derived (verdict.h).
+// Outcome: what one attempt of a job gave. Facts only: no tolerance is in it, verdicts are derived
+// (verdict.h).
 #pragma once
 
 #include <cstdint>
@@ -13,51 +14,64 @@
 
 namespace layerfarm::domain {
 
-enum class Stage : std::uint8_t { Analyze = 1, Prepare = 2, Compile = 3, Execute = 4, Recompare = 5, Time = 6 };
+enum class Stage : std::uint8_t {
+  Analyze = 1,
+  Prepare = 2,
+  Compile = 3,
+  Execute = 4,
+  Recompare = 5,
+  Time = 6
+};
 [[nodiscard]] std::string_view stage_name(Stage stage);  ///< "analyze", "prepare" ...
 
-/// How an attempt ended (design.md, section 6). The first two answer a key for later runs too; the rest are tried again by the next run.
+/// How an attempt ended (design.md, section 6). The first two answer a key for later runs too; the
+/// rest are tried again by the next run.
 enum class Ending : std::uint8_t {
-  Done = 1,         ///< the stage did its work; for execute this includes a comparison that will be judged
-  Refused = 2,      ///< the tool said no (exit code, error text): final
-  Crashed = 3,      ///< tool or helper died by a signal
-  TimedOut = 4,     ///< its time was up
-  OverMemory = 5,   ///< more memory than allowed
-  OverOutput = 6,   ///< printed or wrote more than allowed: final for this run
+  Done = 1,  ///< the stage did its work; for execute this includes a comparison that will be judged
+  Refused = 2,         ///< the tool said no (exit code, error text): final
+  Crashed = 3,         ///< tool or helper died by a signal
+  TimedOut = 4,        ///< its time was up
+  OverMemory = 5,      ///< more memory than allowed
+  OverOutput = 6,      ///< printed or wrote more than allowed: final for this run
   Infrastructure = 7,  ///< not the case's fault: disk full, tool missing here, blob damaged
-  LostBlob = 8,     ///< something it needs was pruned; `lost` names it: its producer runs again
-  Cancelled = 9,    ///< asked to stop; no verdict
+  LostBlob = 8,        ///< something it needs was pruned; `lost` names it: its producer runs again
+  Cancelled = 9,       ///< asked to stop; no verdict
 };
 [[nodiscard]] std::string_view ending_name(Ending ending);
 /// Whether a later run takes this from the store.
-[[nodiscard]] constexpr bool answers_later_runs(Ending ending) { return ending == Ending::Done || ending == Ending::Refused; }
+[[nodiscard]] constexpr bool answers_later_runs(Ending ending) {
+  return ending == Ending::Done || ending == Ending::Refused;
+}
 
 /// Why something did not work, as far as the report shows it.
 struct Diagnostic {
-  std::string where;   ///< step that failed: "import", "reference", "compile", "run", "compare"; "" when none did
-  std::string cause;   ///< short class: "refused", "crashed: SIGSEGV", "timed out after 240 s" ...
-  std::string text;    ///< normalised (no paths, addresses, dates, colours), at most 4 KiB, for people
-  base::Digest raw;    ///< blob of the whole output and command lines; zero when there is none
+  std::string where;  ///< step that failed: "import", "reference", "compile", "run", "compare"; ""
+                      ///< when none did
+  std::string cause;  ///< short class: "refused", "crashed: SIGSEGV", "timed out after 240 s" ...
+  std::string
+      text;  ///< normalised (no paths, addresses, dates, colours), at most 4 KiB, for people
+  base::Digest raw;  ///< blob of the whole output and command lines; zero when there is none
   friend bool operator==(const Diagnostic&, const Diagnostic&) = default;
 };
 
 /// Inputs and reference outputs of a layer: what prepare makes.
 struct Prepared {
-  std::vector<base::Digest> inputs;     ///< raw arrays, in module argument order
-  std::vector<base::Digest> expected;   ///< raw arrays, in module result order
+  std::vector<base::Digest> inputs;    ///< raw arrays, in module argument order
+  std::vector<base::Digest> expected;  ///< raw arrays, in module result order
   std::vector<TensorType> expected_types;
-  std::string reference;                ///< engine and version that made them: "onnxruntime 1.32.0", "onnxruntime 1.32.0 (float32, rounded)", "iree 3.13.0 (llvm-cpu)"
+  std::string reference;  ///< engine and version that made them: "onnxruntime 1.32.0",
+                          ///< "onnxruntime 1.32.0 (float32, rounded)", "iree 3.13.0 (llvm-cpu)"
   friend bool operator==(const Prepared&, const Prepared&) = default;
 };
 
 /// What compile makes.
 struct Artifact {
   base::Digest blob;
-  std::vector<DataFile> data;     ///< files beside it (context binaries)
-  std::string function;           ///< entry in the artifact; several layers may share one artifact
-  std::int64_t compile_us = 0;    ///< own share of the time (a batch's time / n)
-  std::uint32_t batch = 1;        ///< how many layers were compiled together
-  std::string note;               ///< e.g. "raised to opset 17"; shown with the result
+  std::vector<DataFile> data;   ///< files beside it (context binaries)
+  std::string function;         ///< entry in the artifact; several layers may share one artifact
+  std::int64_t compile_us = 0;  ///< own share of the time (a batch's time / n)
+  std::uint32_t batch = 1;      ///< how many layers were compiled together
+  std::string note;             ///< e.g. "raised to opset 17"; shown with the result
   friend bool operator==(const Artifact&, const Artifact&) = default;
 };
 
@@ -81,15 +95,15 @@ struct Timed {
 struct Outcome {
   Stage stage = Stage::Execute;
   Ending ending = Ending::Infrastructure;
-  Diagnostic diagnostic;             ///< when ending != Done
-  std::optional<Prepared> prepared;  ///< stage Prepare, Done
-  std::optional<Artifact> artifact;  ///< stage Compile, Done
-  std::optional<Executed> executed;  ///< stages Execute and Recompare, Done
-  std::optional<Timed> timed;        ///< stage Time, Done
+  Diagnostic diagnostic;                 ///< when ending != Done
+  std::optional<Prepared> prepared;      ///< stage Prepare, Done
+  std::optional<Artifact> artifact;      ///< stage Compile, Done
+  std::optional<Executed> executed;      ///< stages Execute and Recompare, Done
+  std::optional<Timed> timed;            ///< stage Time, Done
   std::optional<base::Digest> analysis;  ///< stage Analyze, Done: blob of the encoded ModelAnalysis
-  std::vector<base::Digest> lost;    ///< LostBlob
+  std::vector<base::Digest> lost;        ///< LostBlob
   std::int64_t took_us = 0;
-  std::string tool;                  ///< tool and version that answered
+  std::string tool;  ///< tool and version that answered
   friend bool operator==(const Outcome&, const Outcome&) = default;
 };
 

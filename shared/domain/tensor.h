@@ -1,4 +1,5 @@
-// Tensor types and raw tensors as they travel between programs: little endian, row major, one element after the other.
+// Tensor types and raw tensors as they travel between programs: little endian, row major, one
+// element after the other.
 #pragma once
 
 #include <cstdint>

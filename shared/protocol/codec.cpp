@@ -68,22 +68,29 @@ void check(const domain::Outcome& outcome) {
   // Done promises the stage's result; without it a later reader would find nothing.
   const bool complete = [&] {
     switch (outcome.stage) {
-      case domain::Stage::Analyze: return outcome.analysis.has_value();
-      case domain::Stage::Prepare: return outcome.prepared.has_value();
-      case domain::Stage::Compile: return outcome.artifact.has_value();
+      case domain::Stage::Analyze:
+        return outcome.analysis.has_value();
+      case domain::Stage::Prepare:
+        return outcome.prepared.has_value();
+      case domain::Stage::Compile:
+        return outcome.artifact.has_value();
       case domain::Stage::Execute:
-      case domain::Stage::Recompare: return outcome.executed.has_value();
-      case domain::Stage::Time: return outcome.timed.has_value();
+      case domain::Stage::Recompare:
+        return outcome.executed.has_value();
+      case domain::Stage::Time:
+        return outcome.timed.has_value();
     }
     return false;
   }();
   if (!complete) {
-    throw wire::BadWire{"a finished " + std::string(domain::stage_name(outcome.stage)) + " job has no result"};
+    throw wire::BadWire{"a finished " + std::string(domain::stage_name(outcome.stage)) +
+                        " job has no result"};
   }
 }
 void check(const domain::ChipSpec& chip) {
   for (const domain::ExecutorSpec& executor : chip.executors) {
-    if (executor.evidence > domain::Evidence::StandIn) throw wire::BadWire{"evidence: an unknown number"};
+    if (executor.evidence > domain::Evidence::StandIn)
+      throw wire::BadWire{"evidence: an unknown number"};
   }
 }
 void check(const Outcomes& message) {
@@ -98,12 +105,14 @@ void check(const Lease& lease) {
     const LeasedJob& job = lease.jobs[i];
     if (!known(job.stage)) throw wire::BadWire{"jobs: an unknown stage"};
     // A job may only build on an earlier one, so a lease can be worked through in order.
-    if (!within(job.prepare_job, i) || !within(job.compile_job, i) || !within(job.prepared, lease.prepared.size()) ||
+    if (!within(job.prepare_job, i) || !within(job.compile_job, i) ||
+        !within(job.prepared, lease.prepared.size()) ||
         !within(job.artifact, lease.artifacts.size())) {
       throw wire::BadWire{"jobs: an index outside its list"};
     }
     if (job.stage == domain::Stage::Analyze) {
-      if (job.layer >= lease.analyze.size()) throw wire::BadWire{"jobs: a request outside the list"};
+      if (job.layer >= lease.analyze.size())
+        throw wire::BadWire{"jobs: a request outside the list"};
       continue;
     }
     if (job.layer >= lease.layers.size()) throw wire::BadWire{"jobs: a layer outside the list"};
@@ -118,17 +127,20 @@ void check(const T&) {}
 template <typename T>
 Result<T> decode_value(BytesView bytes) {
   if (bytes.size() > kMaxBodyBytes && !std::is_same_v<T, domain::ModelAnalysis>) {
-    return fail(ErrorCode::InvalidInput, "a message of " + std::to_string(bytes.size()) + " bytes is too large");
+    return fail(ErrorCode::InvalidInput,
+                "a message of " + std::to_string(bytes.size()) + " bytes is too large");
   }
   try {
-    // Containers cannot have more members than the message has bytes; nesting of our own structs is below ten.
+    // Containers cannot have more members than the message has bytes; nesting of our own structs is
+    // below ten.
     const std::size_t most = bytes.size();
     const msgpack::unpack_limit limit(most, most, most, most, 0, 32);
     std::size_t used = 0;
     const msgpack::object_handle handle = msgpack::unpack(
-        bytes.data(), bytes.size(), used, [](msgpack::type::object_type, std::size_t, void*) { return true; }, nullptr,
-        limit);
-    if (used != bytes.size()) return fail(ErrorCode::InvalidInput, "bytes are left over after the message");
+        bytes.data(), bytes.size(), used,
+        [](msgpack::type::object_type, std::size_t, void*) { return true; }, nullptr, limit);
+    if (used != bytes.size())
+      return fail(ErrorCode::InvalidInput, "bytes are left over after the message");
     T value{};
     wire::unpack(handle.get(), value);
     check(value);
@@ -190,7 +202,8 @@ Bytes encode_header(const Header& header) {
 
 Result<Header> decode_header(BytesView bytes) {
   if (bytes.size() != kHeaderBytes) {
-    return fail(ErrorCode::InvalidInput, "a header has 24 bytes, not " + std::to_string(bytes.size()));
+    return fail(ErrorCode::InvalidInput,
+                "a header has 24 bytes, not " + std::to_string(bytes.size()));
   }
   if (std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) != 0) {
     return fail(ErrorCode::InvalidInput, "not a layerfarm message (another magic)");
@@ -202,7 +215,8 @@ Result<Header> decode_header(BytesView bytes) {
   out.epoch = get_number<std::uint64_t>(bytes.data() + 8);
   out.sequence = get_number<std::uint64_t>(bytes.data() + 16);
   if (out.major != Header{}.major) {
-    return fail(ErrorCode::Incompatible, "protocol major " + std::to_string(out.major) + " is not spoken here");
+    return fail(ErrorCode::Incompatible,
+                "protocol major " + std::to_string(out.major) + " is not spoken here");
   }
   return out;
 }
@@ -221,10 +235,16 @@ Result<FromCoordinator> decode_from_coordinator(std::uint16_t type, BytesView bo
 }
 
 Bytes encode_outcome(const domain::Outcome& outcome) { return encode_value(outcome); }
-Result<domain::Outcome> decode_outcome(BytesView bytes) { return decode_value<domain::Outcome>(bytes); }
+Result<domain::Outcome> decode_outcome(BytesView bytes) {
+  return decode_value<domain::Outcome>(bytes);
+}
 Bytes encode_analysis(const domain::ModelAnalysis& analysis) { return encode_value(analysis); }
-Result<domain::ModelAnalysis> decode_analysis(BytesView bytes) { return decode_value<domain::ModelAnalysis>(bytes); }
-Bytes encode_analyze_request(const domain::AnalyzeRequest& request) { return encode_value(request); }
+Result<domain::ModelAnalysis> decode_analysis(BytesView bytes) {
+  return decode_value<domain::ModelAnalysis>(bytes);
+}
+Bytes encode_analyze_request(const domain::AnalyzeRequest& request) {
+  return encode_value(request);
+}
 Result<domain::AnalyzeRequest> decode_analyze_request(BytesView bytes) {
   return decode_value<domain::AnalyzeRequest>(bytes);
 }

@@ -1,4 +1,5 @@
-// Bytes <-> structs. A message is a header frame and a msgpack map; decode bounds sizes before reading and checks required fields after.
+// Bytes <-> structs. A message is a header frame and a msgpack map; decode bounds sizes before
+// reading and checks required fields after.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +10,8 @@
 
 namespace layerfarm::protocol {
 
-/// First frame, 24 bytes little endian: magic "LFM1", major u8, flags u8, type u16, epoch u64, sequence u64.
+/// First frame, 24 bytes little endian: magic "LFM1", major u8, flags u8, type u16, epoch u64,
+/// sequence u64.
 struct Header {
   std::uint8_t major = 1;
   std::uint8_t flags = 0;
@@ -30,11 +32,14 @@ inline constexpr std::size_t kMaxBodyBytes = std::size_t{16} << 20;
 
 [[nodiscard]] base::Bytes encode(const FromWorker& message);
 [[nodiscard]] base::Bytes encode(const FromCoordinator& message);
-/// Incompatible for a type this side does not know (to be answered), InvalidInput for bytes that are no such message.
+/// Incompatible for a type this side does not know (to be answered), InvalidInput for bytes that
+/// are no such message.
 [[nodiscard]] base::Result<FromWorker> decode_from_worker(std::uint16_t type, base::BytesView body);
-[[nodiscard]] base::Result<FromCoordinator> decode_from_coordinator(std::uint16_t type, base::BytesView body);
+[[nodiscard]] base::Result<FromCoordinator> decode_from_coordinator(std::uint16_t type,
+                                                                    base::BytesView body);
 
-// The same form for what is stored: unknown keys are ignored, missing optional ones keep their defaults.
+// The same form for what is stored: unknown keys are ignored, missing optional ones keep their
+// defaults.
 [[nodiscard]] base::Bytes encode_outcome(const domain::Outcome& outcome);
 [[nodiscard]] base::Result<domain::Outcome> decode_outcome(base::BytesView bytes);
 [[nodiscard]] base::Bytes encode_analysis(const domain::ModelAnalysis& analysis);

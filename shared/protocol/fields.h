@@ -1,10 +1,12 @@
-// Every struct that travels or is stored, as (key, member) lists. Keys are never given another meaning; new ones are optional.
-// Private to this folder. Enumerations are checked by check() in codec.cpp after reading.
+// Every struct that travels or is stored, as (key, member) lists. Keys are never given another
+// meaning; new ones are optional. Private to this folder. Enumerations are checked by check() in
+// codec.cpp after reading.
 #pragma once
 
 #include "shared/protocol/messages.h"
 
-// The functions are found by argument-dependent lookup, so each stands in the namespace of its struct.
+// The functions are found by argument-dependent lookup, so each stands in the namespace of its
+// struct.
 namespace layerfarm::domain {
 
 template <typename V>

@@ -1,4 +1,5 @@
-// What is said between coordinator and workers, in both directions (docs/protocol.md). Plain structs; codec.h turns them into bytes and back.
+// What is said between coordinator and workers, in both directions (docs/protocol.md). Plain
+// structs; codec.h turns them into bytes and back.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +17,8 @@
 
 namespace layerfarm::protocol {
 
-/// Versions this program speaks. Raised only when an old peer could misunderstand; added keys need no raise.
+/// Versions this program speaks. Raised only when an old peer could misunderstand; added keys need
+/// no raise.
 inline constexpr std::uint32_t kProtocolMin = 1;
 inline constexpr std::uint32_t kProtocolMax = 1;
 
@@ -25,7 +27,7 @@ inline constexpr std::uint32_t kProtocolMax = 1;
 /// What a worker can do on one chip.
 struct Ability {
   std::string toolchain;
-  base::Digest chip;   ///< digest of chip_json: exactly this description
+  base::Digest chip;  ///< digest of chip_json: exactly this description
   bool found = false;
   domain::ToolIdentity identity;
   std::string missing;
@@ -39,22 +41,24 @@ struct Ability {
 struct Hello {
   std::uint32_t min_version = kProtocolMin;
   std::uint32_t max_version = kProtocolMax;
-  std::string software;               ///< "layerfarm-worker 0.1.0 (commit)"
+  std::string software;  ///< "layerfarm-worker 0.1.0 (commit)"
   std::vector<std::string> features;
-  std::string name;                   ///< given by whoever started it; shown to people
+  std::string name;  ///< given by whoever started it; shown to people
   std::string host;
   std::int64_t pid = 0;
   std::vector<int> cores;
   std::string cpu_model;
   std::vector<Ability> abilities;
-  std::vector<AttemptId> running;     ///< attempts it still works on or holds results of, after a reconnect
+  std::vector<AttemptId>
+      running;  ///< attempts it still works on or holds results of, after a reconnect
   friend bool operator==(const Hello&, const Hello&) = default;
 };
 
-/// The worker's loop is alive. Sent at an interval and whenever what it runs changes; any message counts as life.
+/// The worker's loop is alive. Sent at an interval and whenever what it runs changes; any message
+/// counts as life.
 struct Heartbeat {
-  AttemptId attempt;                  ///< first attempt in hand; 0 = idle
-  std::string phase;                  ///< "compile", "run" ...; for the progress line
+  AttemptId attempt;  ///< first attempt in hand; 0 = idle
+  std::string phase;  ///< "compile", "run" ...; for the progress line
   std::int64_t phase_ms = 0;
   friend bool operator==(const Heartbeat&, const Heartbeat&) = default;
 };
@@ -87,8 +91,8 @@ struct Goodbye {
 
 struct Welcome {
   std::uint32_t version = kProtocolMax;
-  std::uint32_t worker = 0;           ///< its registration; a new one is a new place
-  std::uint64_t epoch = 0;            ///< of this coordinator; in every header
+  std::uint32_t worker = 0;  ///< its registration; a new one is a new place
+  std::uint64_t epoch = 0;   ///< of this coordinator; in every header
   std::int64_t heartbeat_ms = 2000;
   friend bool operator==(const Welcome&, const Welcome&) = default;
 };
@@ -103,35 +107,39 @@ struct HelloAgain {
   friend bool operator==(const HelloAgain&, const HelloAgain&) = default;
 };
 
-/// One job of a lease. Jobs are done in the order given; what an earlier job of the lease made is there for a later one.
+/// One job of a lease. Jobs are done in the order given; what an earlier job of the lease made is
+/// there for a later one.
 struct LeasedJob {
   AttemptId attempt;
   domain::Stage stage = domain::Stage::Execute;
-  std::uint32_t layer = 0;            ///< index into Lease::layers; for analyze into Lease::analyze
-  std::uint32_t executor = 0;         ///< index into the chip's executors (compile, execute, recompare, time)
-  base::Digest key;                   ///< what the outcome will be stored under
-  /// Jobs of this lease that it builds on: index in Lease::jobs, or -1 when the result is given below or not needed.
+  std::uint32_t layer = 0;  ///< index into Lease::layers; for analyze into Lease::analyze
+  std::uint32_t executor =
+      0;             ///< index into the chip's executors (compile, execute, recompare, time)
+  base::Digest key;  ///< what the outcome will be stored under
+  /// Jobs of this lease that it builds on: index in Lease::jobs, or -1 when the result is given
+  /// below or not needed.
   std::int32_t prepare_job = -1;
   std::int32_t compile_job = -1;
-  std::int32_t prepared = -1;         ///< index into Lease::prepared
-  std::int32_t artifact = -1;         ///< index into Lease::artifacts
-  std::vector<base::Digest> kept;     ///< recompare: the outputs kept by execute
-  domain::Tolerance tolerance;        ///< execute, recompare: what the counts are for
-  std::int32_t runs = 0;              ///< time: how many
-  std::int32_t memory_factor = 1;     ///< after a memory kill: how much more it may claim
+  std::int32_t prepared = -1;      ///< index into Lease::prepared
+  std::int32_t artifact = -1;      ///< index into Lease::artifacts
+  std::vector<base::Digest> kept;  ///< recompare: the outputs kept by execute
+  domain::Tolerance tolerance;     ///< execute, recompare: what the counts are for
+  std::int32_t runs = 0;           ///< time: how many
+  std::int32_t memory_factor = 1;  ///< after a memory kill: how much more it may claim
   friend bool operator==(const LeasedJob&, const LeasedJob&) = default;
 };
 
 struct Lease {
-  domain::ChipSpec chip;              ///< all jobs of a lease are for one chip; empty name for analyze and prepare alone
-  domain::Limits limits;              ///< the user's flags over the chip's
+  domain::ChipSpec
+      chip;  ///< all jobs of a lease are for one chip; empty name for analyze and prepare alone
+  domain::Limits limits;  ///< the user's flags over the chip's
   domain::InputSet inputs;
   std::vector<domain::Layer> layers;
   std::vector<domain::Prepared> prepared;
   std::vector<domain::Artifact> artifacts;
   std::vector<LeasedJob> jobs;
   std::vector<domain::AnalyzeRequest> analyze;  ///< what analyze jobs are asked
-  bool compile_together = true;       ///< the compile jobs may share a module
+  bool compile_together = true;                 ///< the compile jobs may share a module
   friend bool operator==(const Lease&, const Lease&) = default;
 };
 
@@ -154,6 +162,7 @@ struct Stop {
 };
 
 using FromWorker = std::variant<Hello, Heartbeat, Started, Outcomes, Goodbye>;
-using FromCoordinator = std::variant<Welcome, Reject, HelloAgain, Lease, OutcomesKept, Cancel, Stop>;
+using FromCoordinator =
+    std::variant<Welcome, Reject, HelloAgain, Lease, OutcomesKept, Cancel, Stop>;
 
 }  // namespace layerfarm::protocol

@@ -1,7 +1,9 @@
-// How a described struct becomes a msgpack map and comes back. Private to this folder: codec.cpp includes it, nobody else.
+// How a described struct becomes a msgpack map and comes back. Private to this folder: codec.cpp
+// includes it, nobody else.
 //
-// A struct is described once, in fields.h, as a list of (key, member). The writer leaves out members that have their default value, so a key
-// that is missing means "default"; keys marked required are always written, and a map without one is refused. Unknown keys are skipped.
+// A struct is described once, in fields.h, as a list of (key, member). The writer leaves out
+// members that have their default value, so a key that is missing means "default"; keys marked
+// required are always written, and a map without one is refused. Unknown keys are skipped.
 #pragma once
 
 #include <array>
@@ -174,7 +176,8 @@ void pack(Packer& out, const T& value) {
     pack(out, value.second);
   } else {
     static_assert(Described<T>, "describe() is missing for this type in fields.h");
-    T& described = const_cast<T&>(value);  // one description serves both directions; writing changes nothing
+    T& described =
+        const_cast<T&>(value);  // one description serves both directions; writing changes nothing
     Counter counter;
     describe(counter, described);
     out.pack_map(counter.keys);
@@ -186,11 +189,13 @@ void pack(Packer& out, const T& value) {
 template <typename T>
 T checked_integer(const msgpack::object& in) {
   if (in.type == msgpack::type::POSITIVE_INTEGER) {
-    if (in.via.u64 > static_cast<std::uint64_t>(std::numeric_limits<T>::max())) throw BadWire{"number out of range"};
+    if (in.via.u64 > static_cast<std::uint64_t>(std::numeric_limits<T>::max()))
+      throw BadWire{"number out of range"};
     return static_cast<T>(in.via.u64);
   }
   if (in.type == msgpack::type::NEGATIVE_INTEGER && std::is_signed_v<T>) {
-    if (in.via.i64 < static_cast<std::int64_t>(std::numeric_limits<T>::min())) throw BadWire{"number out of range"};
+    if (in.via.i64 < static_cast<std::int64_t>(std::numeric_limits<T>::min()))
+      throw BadWire{"number out of range"};
     return static_cast<T>(in.via.i64);
   }
   throw BadWire{"expected an integer"};

@@ -31,7 +31,8 @@ std::uint64_t Socket::malformed() const { return impl_->malformed; }
 
 namespace {
 
-// A peer holds at most a few leases, so this many queued messages means that it does not read at all.
+// A peer holds at most a few leases, so this many queued messages means that it does not read at
+// all.
 constexpr int kHighWaterMark = 4000;
 constexpr int kHandshakeMs = 5000;
 constexpr int kBacklog = 1024;
@@ -43,7 +44,8 @@ void set_common(zmq::socket_t& socket, const LinkSettings& settings) {
   socket.set(linger, static_cast<int>(settings.linger.count()));
   socket.set(sndhwm, kHighWaterMark);
   socket.set(rcvhwm, kHighWaterMark);
-  socket.set(sndtimeo, 0);  // a blocking send to a peer that then vanishes never returns (libzmq issue 4665)
+  socket.set(sndtimeo,
+             0);  // a blocking send to a peer that then vanishes never returns (libzmq issue 4665)
   socket.set(maxmsgsize, static_cast<std::int64_t>(settings.max_message_bytes));
   socket.set(handshake_ivl, kHandshakeMs);
   socket.set(heartbeat_ivl, static_cast<int>(settings.heartbeat.count()));
@@ -56,7 +58,9 @@ void set_common(zmq::socket_t& socket, const LinkSettings& settings) {
   socket.set(tcp_keepalive_cnt, 3);
 }
 
-base::Bytes take(const zmq::message_t& frame) { return {static_cast<const char*>(frame.data()), frame.size()}; }
+base::Bytes take(const zmq::message_t& frame) {
+  return {static_cast<const char*>(frame.data()), frame.size()};
+}
 
 /// recv that treats "nothing there" and "interrupted" alike.
 bool try_receive(zmq::socket_t& socket, zmq::message_t& frame) {
@@ -70,7 +74,8 @@ bool try_receive(zmq::socket_t& socket, zmq::message_t& frame) {
 
 }  // namespace
 
-Result<Socket> Socket::bind(Context& context, const std::string& endpoint, const LinkSettings& settings) {
+Result<Socket> Socket::bind(Context& context, const std::string& endpoint,
+                            const LinkSettings& settings) {
   auto impl = std::make_unique<Impl>();
   impl->router = true;
   try {
@@ -86,7 +91,8 @@ Result<Socket> Socket::bind(Context& context, const std::string& endpoint, const
   return Socket(std::move(impl));
 }
 
-Result<Socket> Socket::connect(Context& context, const std::string& endpoint, const LinkSettings& settings) {
+Result<Socket> Socket::connect(Context& context, const std::string& endpoint,
+                               const LinkSettings& settings) {
   auto impl = std::make_unique<Impl>();
   try {
     impl->socket = zmq::socket_t(context.impl().context, zmq::socket_type::dealer);
@@ -111,7 +117,8 @@ std::optional<Received> Socket::receive() {
     if (!try_receive(socket, frame)) return std::nullopt;
     bool more = frame.more();
     frames.push_back(std::move(frame));
-    // All parts of a message are there once the first is; the bound keeps a peer from filling memory with tiny parts.
+    // All parts of a message are there once the first is; the bound keeps a peer from filling
+    // memory with tiny parts.
     while (more) {
       zmq::message_t part;
       if (!try_receive(socket, part)) break;
@@ -134,8 +141,9 @@ std::optional<Received> Socket::receive() {
 Sent Socket::send(const PeerId& peer, BytesView header, BytesView body) {
   zmq::socket_t& socket = impl_->socket;
   const auto part = [&socket](BytesView bytes, bool last) {
-    return socket.send(zmq::const_buffer(bytes.data(), bytes.size()),
-                       last ? zmq::send_flags::dontwait : zmq::send_flags::dontwait | zmq::send_flags::sndmore);
+    return socket.send(
+        zmq::const_buffer(bytes.data(), bytes.size()),
+        last ? zmq::send_flags::dontwait : zmq::send_flags::dontwait | zmq::send_flags::sndmore);
   };
   try {
     // Only the first part of a message can be refused; the others follow it.
@@ -171,9 +179,11 @@ Ready wait(Socket& socket, std::span<const int> descriptors, std::chrono::millis
 
 Result<std::string> library_version() {
   const auto [major, minor, patch] = zmq::version();
-  std::string text = std::to_string(major) + "." + std::to_string(minor) + "." + std::to_string(patch);
+  std::string text =
+      std::to_string(major) + "." + std::to_string(minor) + "." + std::to_string(patch);
   if (std::tuple(major, minor, patch) < std::tuple(4, 3, 3)) {
-    return fail(ErrorCode::Incompatible, "libzmq " + text + " is too old: 4.3.3 or later is needed");
+    return fail(ErrorCode::Incompatible,
+                "libzmq " + text + " is too old: 4.3.3 or later is needed");
   }
   return text;
 }

@@ -1,5 +1,6 @@
-// How bytes travel: a ROUTER that the coordinator binds, a DEALER that a worker connects, and waiting on both together with descriptors.
-// The only folder that includes zmq.hpp. One thread owns a socket. Options and their reasons: docs/protocol.md, spec/scheduler.md section 5.
+// How bytes travel: a ROUTER that the coordinator binds, a DEALER that a worker connects, and
+// waiting on both together with descriptors. The only folder that includes zmq.hpp. One thread owns
+// a socket. Options and their reasons: docs/protocol.md, spec/scheduler.md section 5.
 #pragma once
 
 #include <chrono>
@@ -28,7 +29,8 @@ class Context {
   std::unique_ptr<Impl> impl_;
 };
 
-/// How the ROUTER names a connection. Made by the ROUTER, new for each connection; never an identity that a peer chose.
+/// How the ROUTER names a connection. Made by the ROUTER, new for each connection; never an
+/// identity that a peer chose.
 using PeerId = base::Bytes;
 
 struct Received {
@@ -60,9 +62,11 @@ class Socket {
   Socket& operator=(const Socket&) = delete;
 
   /// ROUTER. Unavailable when the endpoint cannot be bound (in use, no such folder).
-  static base::Result<Socket> bind(Context& context, const std::string& endpoint, const LinkSettings& settings);
+  static base::Result<Socket> bind(Context& context, const std::string& endpoint,
+                                   const LinkSettings& settings);
   /// DEALER. Connecting goes on in the background for ever; only a malformed endpoint is an error.
-  static base::Result<Socket> connect(Context& context, const std::string& endpoint, const LinkSettings& settings);
+  static base::Result<Socket> connect(Context& context, const std::string& endpoint,
+                                      const LinkSettings& settings);
 
   /// Never blocks. Messages of another number of frames are dropped and counted.
   [[nodiscard]] std::optional<Received> receive();
@@ -84,8 +88,10 @@ struct Ready {
   std::vector<bool> descriptors;  ///< in the order asked
 };
 
-/// Waits until the socket or one of the descriptors is readable, or the time is up. Interrupted waits just return.
-[[nodiscard]] Ready wait(Socket& socket, std::span<const int> descriptors, std::chrono::milliseconds timeout);
+/// Waits until the socket or one of the descriptors is readable, or the time is up. Interrupted
+/// waits just return.
+[[nodiscard]] Ready wait(Socket& socket, std::span<const int> descriptors,
+                         std::chrono::milliseconds timeout);
 
 /// libzmq's version, refused below 4.3.3 (remote holes without authentication before that).
 [[nodiscard]] base::Result<std::string> library_version();

@@ -1,7 +1,9 @@
-// Dispatch: cases of the null toolchain through the whole path (command, plan, core, ZeroMQ, two worker processes, durable store, report), beside a bare
-// ROUTER/DEALER loop with messages of the size of a case's share, and the store alone in commits of 64.
+// Dispatch: cases of the null toolchain through the whole path (command, plan, core, ZeroMQ, two
+// worker processes, durable store, report), beside a bare ROUTER/DEALER loop with messages of the
+// size of a case's share, and the store alone in commits of 64.
 //
-// The model is an analysis that is put into the store before, so that reading a model is no part of the figure.
+// The model is an analysis that is put into the store before, so that reading a model is no part of
+// the figure.
 #include <spawn.h>
 #include <sys/wait.h>
 
@@ -39,11 +41,14 @@ constexpr std::uint32_t kExecutors = 3;  // of the chip null
 constexpr std::uint64_t kCases = std::uint64_t{kLayers} * kExecutors;
 constexpr int kRounds = 3;
 
-double seconds_since(Clock::time_point begun) { return std::chrono::duration<double>(Clock::now() - begun).count(); }
+double seconds_since(Clock::time_point begun) {
+  return std::chrono::duration<double>(Clock::now() - begun).count();
+}
 
 void print(const char* name, double value, const char* unit, const char* peer, double peer_value) {
-  std::printf(R"({"name":"%s","value":%.0f,"unit":"%s","peer":"%s","peer_value":%.0f,"ratio":%.3f})" "\n", name, value, unit, peer, peer_value,
-              peer_value > 0 ? value / peer_value : 0.0);
+  std::printf(R"({"name":"%s","value":%.0f,"unit":"%s","peer":"%s","peer_value":%.0f,"ratio":%.3f})"
+              "\n",
+              name, value, unit, peer, peer_value, peer_value > 0 ? value / peer_value : 0.0);
   std::fflush(stdout);
 }
 
@@ -52,7 +57,8 @@ void print(const char* name, double value, const char* unit, const char* peer, d
   std::exit(1);
 }
 
-domain::ModelAnalysis model_of(std::uint32_t layers, const base::Digest& file, std::uint64_t bytes) {
+domain::ModelAnalysis model_of(std::uint32_t layers, const base::Digest& file,
+                               std::uint64_t bytes) {
   domain::ModelAnalysis out;
   out.model_digest = file;
   out.files = {{"model.onnx", file, bytes}};
@@ -76,7 +82,8 @@ domain::ModelAnalysis model_of(std::uint32_t layers, const base::Digest& file, s
 }
 
 /// A cache folder in which reading this model is known already.
-void prepare_cache(const fs::path& cache, const fs::path& model, std::uint32_t layers, const fs::path& worker) {
+void prepare_cache(const fs::path& cache, const fs::path& model, std::uint32_t layers,
+                   const fs::path& worker) {
   std::ofstream(model) << "stands for a model of " << layers << " layers";
   auto machine = coordinator::app::describe_machine(worker, {});
   if (!machine) give_up(machine.error().text());
@@ -94,22 +101,25 @@ void prepare_cache(const fs::path& cache, const fs::path& model, std::uint32_t l
   if (!store) give_up(store.error().text());
   auto run = (*store)->begin_run({base::this_process(), 0, {}});
   if (!run) give_up(run.error().text());
-  (*store)->append({coordinator::store::OutcomeFact{*run, domain::analyze_key(digest, request, machine->reader),
-                                                    std::make_shared<const domain::Outcome>(outcome)},
-                    coordinator::store::RunEndedFact{*run, 0}});
+  (*store)->append(
+      {coordinator::store::OutcomeFact{*run, domain::analyze_key(digest, request, machine->reader),
+                                       std::make_shared<const domain::Outcome>(outcome)},
+       coordinator::store::RunEndedFact{*run, 0}});
   if (auto closed = (*store)->close(); !closed) give_up(closed.error().text());
 }
 
 /// One whole command; seconds.
 double discover(const fs::path& program, const fs::path& model, const fs::path& output) {
-  std::vector<std::string> words = {program.string(), "discover",        "--model",   model.string(), "--chip", "null",
-                                    "--workers",      "2",               "--output-dir", output.string(), "-q"};
+  std::vector<std::string> words = {program.string(), "discover",      "--model",   model.string(),
+                                    "--chip",         "null",          "--workers", "2",
+                                    "--output-dir",   output.string(), "-q"};
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
   const auto begun = Clock::now();
   pid_t pid = 0;
-  if (::posix_spawn(&pid, argv[0], nullptr, nullptr, argv.data(), environ) != 0) give_up("cannot start " + program.string());
+  if (::posix_spawn(&pid, argv[0], nullptr, nullptr, argv.data(), environ) != 0)
+    give_up("cannot start " + program.string());
   int status = 0;
   ::waitpid(pid, &status, 0);
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) give_up("discover failed");
@@ -176,7 +186,9 @@ double store_alone(const domain::Outcome& outcome) {
   const auto begun = Clock::now();
   for (int i = 0; i < kRows; i += kCommit) {
     std::vector<coordinator::store::Fact> facts;
-    for (int k = 0; k < kCommit; ++k) facts.emplace_back(coordinator::store::OutcomeFact{*run, base::digest_of(std::to_string(i + k)), shared});
+    for (int k = 0; k < kCommit; ++k)
+      facts.emplace_back(
+          coordinator::store::OutcomeFact{*run, base::digest_of(std::to_string(i + k)), shared});
     (*store)->append(std::move(facts));
   }
   if (auto closed = (*store)->close(); !closed) give_up(closed.error().text());
@@ -187,7 +199,9 @@ double store_alone(const domain::Outcome& outcome) {
 
 int main() {
   const char* given = std::getenv("LAYERFARM_BIN");
-  const fs::path bin = given != nullptr ? fs::path(given) : base::program_folder().parent_path().parent_path() / "bin";
+  const fs::path bin = given != nullptr
+                           ? fs::path(given)
+                           : base::program_folder().parent_path().parent_path() / "bin";
   domain::Outcome outcome;
   outcome.ending = domain::Ending::Done;
   domain::Comparison comparison;
@@ -207,8 +221,10 @@ int main() {
   const double loop = bare_loop(message);
   const double store = store_alone(outcome);
   print("dispatch_null_whole_command", median, "cases/s", "goal", 50'000);
-  print("dispatch_null_beside_bare_router_dealer", median, "cases/s", "bare loop, 64 credits", loop);
+  print("dispatch_null_beside_bare_router_dealer", median, "cases/s", "bare loop, 64 credits",
+        loop);
   print("dispatch_null_beside_store_alone", median, "cases/s", "store, commits of 64", store);
-  print("discover_one_layer_command", small * 1000, "ms", "of the figure above", kCases / median * 1000);
+  print("discover_one_layer_command", small * 1000, "ms", "of the figure above",
+        kCases / median * 1000);
   return 0;
 }

@@ -18,7 +18,8 @@ using namespace std::chrono_literals;
 namespace {
 
 struct Link {
-  base::ScratchFolder folder = *base::ScratchFolder::make(std::filesystem::temp_directory_path(), "layerfarm-test");
+  base::ScratchFolder folder =
+      *base::ScratchFolder::make(std::filesystem::temp_directory_path(), "layerfarm-test");
   Context context;
   std::string endpoint = "ipc://" + (folder.path() / "s").string();
   LinkSettings settings{.linger = 0ms};
@@ -54,7 +55,8 @@ void send_when_up(Socket& socket, const protocol::FromWorker& message, std::uint
 std::optional<protocol::FromCoordinator> hear(Socket& socket) {
   const auto received = receive(socket);
   if (!received) return std::nullopt;
-  const auto message = protocol::decode_from_coordinator(protocol::decode_header(received->header)->type, received->body);
+  const auto message = protocol::decode_from_coordinator(
+      protocol::decode_header(received->header)->type, received->body);
   REQUIRE(message.has_value());
   return *message;
 }
@@ -109,7 +111,8 @@ TEST_CASE("a peer that does not read is noticed before anything is lost") {
   send_when_up(client, "h", "b");
   const PeerId peer = receive(link.server)->peer;
   std::size_t accepted = 0;
-  while (accepted < 1'000'000 && link.server.send(peer, "h", std::string(1000, 'x')) == Sent::Yes) ++accepted;
+  while (accepted < 1'000'000 && link.server.send(peer, "h", std::string(1000, 'x')) == Sent::Yes)
+    ++accepted;
   REQUIRE(accepted < 1'000'000);
   std::size_t arrived = 0;
   while (arrived < accepted) {
@@ -179,7 +182,8 @@ TEST_CASE("a worker is welcomed, known by its id, and asked again when it is for
   CHECK(!hub.send(first.worker, protocol::Stop{}));
 }
 
-TEST_CASE("a worker of another protocol and a peer that talks nonsense are told why they are refused") {
+TEST_CASE(
+    "a worker of another protocol and a peer that talks nonsense are told why they are refused") {
   Link link;
   coordinator::app::WorkerHub hub(std::move(link.server), 42);
   Socket client = link.client();

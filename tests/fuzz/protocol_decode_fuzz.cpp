@@ -1,5 +1,5 @@
-// Bytes from a peer: whatever they are, decoding ends in a message or an Error, and a message that was understood is
-// understood again after it was written.
+// Bytes from a peer: whatever they are, decoding ends in a message or an Error, and a message that
+// was understood is understood again after it was written.
 #include <cstddef>
 #include <cstdint>
 

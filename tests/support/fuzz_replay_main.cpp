@@ -1,5 +1,6 @@
-// main() of a fuzz target where libFuzzer is not linked: replays the files of a corpus folder and, from a fixed seed,
-// damaged copies of them, so that every ordinary test run goes through what fuzzing found.
+// main() of a fuzz target where libFuzzer is not linked: replays the files of a corpus folder and,
+// from a fixed seed, damaged copies of them, so that every ordinary test run goes through what
+// fuzzing found.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

@@ -10,7 +10,8 @@ using protocol::AttemptOutcome;
 using protocol::LeasedJob;
 
 void LeaseControl::drain() {
-  for (const std::vector<AttemptId>& attempts : cancels_.take()) cancelled_.insert(attempts.begin(), attempts.end());
+  for (const std::vector<AttemptId>& attempts : cancels_.take())
+    cancelled_.insert(attempts.begin(), attempts.end());
 }
 
 bool LeaseControl::cancelled(const LeasedJob& job) {
@@ -19,8 +20,8 @@ bool LeaseControl::cancelled(const LeasedJob& job) {
 }
 
 std::vector<LeasedJob> LeaseControl::begin(const std::vector<LeasedJob>& jobs) {
-  // Order matters: a cancellation that arrives after the reset ends the step, one before it is in the mailbox by now.
-  // Leaving is the same: its flag is set before the token.
+  // Order matters: a cancellation that arrives after the reset ends the step, one before it is in
+  // the mailbox by now. Leaving is the same: its flag is set before the token.
   token_.reset();
   drain();
   std::vector<LeasedJob> wanted;
@@ -42,13 +43,16 @@ std::vector<LeasedJob> LeaseControl::begin(const std::vector<LeasedJob>& jobs) {
   return wanted;
 }
 
-void LeaseControl::end(std::vector<AttemptOutcome> outcomes) { out_.put(core::JobsEnded{std::move(outcomes)}); }
+void LeaseControl::end(std::vector<AttemptOutcome> outcomes) {
+  out_.put(core::JobsEnded{std::move(outcomes)});
+}
 
 void LeaseControl::end(const LeasedJob& job, domain::Outcome outcome) {
   end(std::vector<AttemptOutcome>{{job.attempt, std::move(outcome)}});
 }
 
-JobThread::JobThread(base::Mailbox<core::Event>& out, process::CancelToken& token, LeaseFunction work)
+JobThread::JobThread(base::Mailbox<core::Event>& out, process::CancelToken& token,
+                     LeaseFunction work)
     : out_(out), work_(std::move(work)), token_(token), thread_([this] { loop(); }) {}
 
 JobThread::~JobThread() {

@@ -1,5 +1,6 @@
-// JobThread: the worker's second thread. It goes through one lease at a time with plain blocking code, so that adapters are ordinary
-// functions and the loop's heartbeats never wait for a comparison or a tool. Values cross by mailboxes only.
+// JobThread: the worker's second thread. It goes through one lease at a time with plain blocking
+// code, so that adapters are ordinary functions and the loop's heartbeats never wait for a
+// comparison or a tool. Values cross by mailboxes only.
 #pragma once
 
 #include <atomic>
@@ -19,12 +20,15 @@ namespace layerfarm::worker::app {
 /// What the code that works on a lease may say and ask. Job thread only.
 class LeaseControl {
  public:
-  LeaseControl(base::Mailbox<core::Event>& out, base::Mailbox<std::vector<protocol::AttemptId>>& cancels,
+  LeaseControl(base::Mailbox<core::Event>& out,
+               base::Mailbox<std::vector<protocol::AttemptId>>& cancels,
                process::CancelToken& token, const std::atomic<bool>& leaving)
       : out_(out), cancels_(cancels), token_(token), leaving_(leaving) {}
 
-  /// These begin now (together, for a batch). Returns those that were not cancelled before; the others are answered here.
-  [[nodiscard]] std::vector<protocol::LeasedJob> begin(const std::vector<protocol::LeasedJob>& jobs);
+  /// These begin now (together, for a batch). Returns those that were not cancelled before; the
+  /// others are answered here.
+  [[nodiscard]] std::vector<protocol::LeasedJob> begin(
+      const std::vector<protocol::LeasedJob>& jobs);
   void end(std::vector<protocol::AttemptOutcome> outcomes);
   void end(const protocol::LeasedJob& job, domain::Outcome outcome);
   [[nodiscard]] bool cancelled(const protocol::LeasedJob& job);
@@ -44,7 +48,8 @@ using LeaseFunction = std::function<void(const protocol::Lease&, LeaseControl&)>
 
 class JobThread {
  public:
-  /// Events for the worker core arrive in `out`. `work` runs on the new thread only; what it waits for watches `token`.
+  /// Events for the worker core arrive in `out`. `work` runs on the new thread only; what it waits
+  /// for watches `token`.
   JobThread(base::Mailbox<core::Event>& out, process::CancelToken& token, LeaseFunction work);
   /// Ends what runs, answers the rest of the lease Cancelled, and joins.
   ~JobThread();

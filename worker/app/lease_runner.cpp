@@ -21,7 +21,9 @@ constexpr double kMemoryShare = 0.75;
 /// Tiny cases are begun together only for so long: what runs must be known when a worker dies.
 constexpr auto kTinySlice = std::chrono::milliseconds(20);
 
-std::int64_t first_set(std::int64_t a, std::int64_t b, std::int64_t otherwise) { return a != 0 ? a : b != 0 ? b : otherwise; }
+std::int64_t first_set(std::int64_t a, std::int64_t b, std::int64_t otherwise) {
+  return a != 0 ? a : b != 0 ? b : otherwise;
+}
 
 Outcome ended(Stage stage, Ending ending, std::string where, std::string text) {
   Outcome out;
@@ -35,12 +37,16 @@ Outcome ended(Stage stage, Ending ending, std::string where, std::string text) {
 
 }  // namespace
 
-domain::Limits complete_limits(const domain::Limits& given, const domain::Limits& chip, std::int64_t machine_memory_bytes) {
+domain::Limits complete_limits(const domain::Limits& given, const domain::Limits& chip,
+                               std::int64_t machine_memory_bytes) {
   domain::Limits out;
-  out.compile_timeout_ms = first_set(given.compile_timeout_ms, chip.compile_timeout_ms, domain::kDefaultCompileTimeoutMs);
-  out.run_timeout_ms = first_set(given.run_timeout_ms, chip.run_timeout_ms, domain::kDefaultRunTimeoutMs);
-  out.memory_bytes = first_set(given.memory_bytes, chip.memory_bytes,
-                               static_cast<std::int64_t>(kMemoryShare * static_cast<double>(machine_memory_bytes)));
+  out.compile_timeout_ms = first_set(given.compile_timeout_ms, chip.compile_timeout_ms,
+                                     domain::kDefaultCompileTimeoutMs);
+  out.run_timeout_ms =
+      first_set(given.run_timeout_ms, chip.run_timeout_ms, domain::kDefaultRunTimeoutMs);
+  out.memory_bytes = first_set(
+      given.memory_bytes, chip.memory_bytes,
+      static_cast<std::int64_t>(kMemoryShare * static_cast<double>(machine_memory_bytes)));
   out.output_bytes = first_set(given.output_bytes, chip.output_bytes, kOutputBytes);
   out.file_bytes = first_set(given.file_bytes, chip.file_bytes, kFileBytes);
   return out;
@@ -80,31 +86,44 @@ struct LeaseRunner::Work {
   }
 };
 
-LeaseRunner::LeaseRunner(Settings settings, process::ProcessRunner& runner, toolchain::Helpers& helpers,
-                         const base::BlobFolder& blobs, Stages& stages)
-    : settings_(std::move(settings)), runner_(runner), helpers_(helpers), blobs_(blobs), stages_(stages), lock_(settings_.locks) {}
+LeaseRunner::LeaseRunner(Settings settings, process::ProcessRunner& runner,
+                         toolchain::Helpers& helpers, const base::BlobFolder& blobs, Stages& stages)
+    : settings_(std::move(settings)),
+      runner_(runner),
+      helpers_(helpers),
+      blobs_(blobs),
+      stages_(stages),
+      lock_(settings_.locks) {}
 
 toolchain::StepContext LeaseRunner::context(Work& work, int memory_factor) {
   domain::Limits limits = work.limits;
-  limits.memory_bytes = std::min(limits.memory_bytes * memory_factor, settings_.machine_memory_bytes);
+  limits.memory_bytes =
+      std::min(limits.memory_bytes * memory_factor, settings_.machine_memory_bytes);
   return {runner_, helpers_, blobs_, work.control.token(), work.scratch, settings_.cores, limits};
 }
 
 void LeaseRunner::run(const protocol::Lease& lease, LeaseControl& control) {
-  Work work{lease, control, {}, complete_limits(lease.limits, lease.chip.limits, settings_.machine_memory_bytes), {}};
+  Work work{lease,
+            control,
+            {},
+            complete_limits(lease.limits, lease.chip.limits, settings_.machine_memory_bytes),
+            {}};
   work.results.resize(lease.jobs.size());
   auto scratch = base::ScratchFolder::make(settings_.scratch, "lease");
   if (!scratch) {
     std::vector<protocol::AttemptOutcome> all;
     for (const LeasedJob& job : lease.jobs) {
-      all.push_back({job.attempt, ended(job.stage, Ending::Infrastructure, "scratch", scratch.error().text())});
+      all.push_back({job.attempt,
+                     ended(job.stage, Ending::Infrastructure, "scratch", scratch.error().text())});
     }
     control.end(std::move(all));
     return;
   }
   work.scratch = scratch->path();
-  const bool timing = std::any_of(lease.jobs.begin(), lease.jobs.end(), [](const LeasedJob& job) { return job.stage == Stage::Time; });
-  const bool locked = lock_.acquire(timing ? MachineLock::Kind::Exclusive : MachineLock::Kind::Shared, control.token());
+  const bool timing = std::any_of(lease.jobs.begin(), lease.jobs.end(),
+                                  [](const LeasedJob& job) { return job.stage == Stage::Time; });
+  const bool locked = lock_.acquire(
+      timing ? MachineLock::Kind::Exclusive : MachineLock::Kind::Shared, control.token());
   // Not locked means cancelled; each job then finds itself cancelled below and is answered so.
   for (std::size_t i = 0; i < lease.jobs.size(); ++i) {
     if (!work.results[i]) run_job(work, i);
@@ -127,24 +146,32 @@ void LeaseRunner::run_job(Work& work, std::size_t index) {
     run_tiny(work, index);
     return;
   }
-  const auto outcomes = uninterrupted(work, {job}, [&](const std::vector<LeasedJob>&, toolchain::StepContext& step) {
-    return std::vector<Outcome>{run_stage(work, job, step)};
-  });
-  work.results[index] = outcomes.empty() ? ended(job.stage, Ending::Cancelled, "", "") : outcomes.front();
+  const auto outcomes =
+      uninterrupted(work, {job}, [&](const std::vector<LeasedJob>&, toolchain::StepContext& step) {
+        return std::vector<Outcome>{run_stage(work, job, step)};
+      });
+  work.results[index] =
+      outcomes.empty() ? ended(job.stage, Ending::Cancelled, "", "") : outcomes.front();
   if (!outcomes.empty()) work.control.end(job, outcomes.front());
 }
 
 template <typename Run>
-std::vector<Outcome> LeaseRunner::uninterrupted(Work& work, const std::vector<LeasedJob>& jobs, Run run) {
+std::vector<Outcome> LeaseRunner::uninterrupted(Work& work, const std::vector<LeasedJob>& jobs,
+                                                Run run) {
   std::vector<LeasedJob> wanted = work.control.begin(jobs);
   while (!wanted.empty()) {
-    const int factor = std::max_element(wanted.begin(), wanted.end(), [](const LeasedJob& a, const LeasedJob& b) {
-                         return a.memory_factor < b.memory_factor;
-                       })->memory_factor;
+    const int factor =
+        std::max_element(wanted.begin(), wanted.end(), [](const LeasedJob& a, const LeasedJob& b) {
+          return a.memory_factor < b.memory_factor;
+        })->memory_factor;
     toolchain::StepContext step = context(work, factor);
     std::vector<Outcome> outcomes = run(wanted, step);
-    const bool interrupted = std::any_of(outcomes.begin(), outcomes.end(), [](const Outcome& o) { return o.ending == Ending::Cancelled; });
-    const bool meant = std::any_of(wanted.begin(), wanted.end(), [&](const LeasedJob& job) { return work.control.cancelled(job); });
+    const bool interrupted = std::any_of(outcomes.begin(), outcomes.end(), [](const Outcome& o) {
+      return o.ending == Ending::Cancelled;
+    });
+    const bool meant = std::any_of(wanted.begin(), wanted.end(), [&](const LeasedJob& job) {
+      return work.control.cancelled(job);
+    });
     if (!interrupted || meant) return outcomes;
     // The cancellation was for a step that ended just before this one began.
     wanted = work.control.begin(wanted);
@@ -156,21 +183,26 @@ void LeaseRunner::run_compile(Work& work, std::size_t index) {
   const std::vector<LeasedJob>& jobs = work.lease.jobs;
   std::vector<std::size_t> places;
   for (std::size_t i = index; i < jobs.size(); ++i) {
-    if (jobs[i].stage != Stage::Compile || work.results[i] || jobs[i].executor != jobs[index].executor) continue;
+    if (jobs[i].stage != Stage::Compile || work.results[i] ||
+        jobs[i].executor != jobs[index].executor)
+      continue;
     places.push_back(i);
     if (!work.lease.compile_together) break;
   }
   std::vector<LeasedJob> batch;
   for (const std::size_t place : places) batch.push_back(jobs[place]);
   std::vector<LeasedJob> compiled;
-  const auto outcomes = uninterrupted(work, batch, [&](const std::vector<LeasedJob>& wanted, toolchain::StepContext& step) {
-    compiled = wanted;
-    std::vector<const domain::Layer*> layers;
-    for (const LeasedJob& job : wanted) layers.push_back(&work.lease.layers[job.layer]);
-    return stages_.compile(work.lease.chip, work.lease.chip.executors[jobs[index].executor], layers, step);
-  });
+  const auto outcomes = uninterrupted(
+      work, batch, [&](const std::vector<LeasedJob>& wanted, toolchain::StepContext& step) {
+        compiled = wanted;
+        std::vector<const domain::Layer*> layers;
+        for (const LeasedJob& job : wanted) layers.push_back(&work.lease.layers[job.layer]);
+        return stages_.compile(work.lease.chip, work.lease.chip.executors[jobs[index].executor],
+                               layers, step);
+      });
   // Those that were cancelled before the beginning are answered already; nothing may build on them.
-  for (const std::size_t place : places) work.results[place] = ended(Stage::Compile, Ending::Cancelled, "", "");
+  for (const std::size_t place : places)
+    work.results[place] = ended(Stage::Compile, Ending::Cancelled, "", "");
   std::vector<protocol::AttemptOutcome> answers;
   for (std::size_t i = 0; i < compiled.size() && i < outcomes.size(); ++i) {
     for (const std::size_t place : places) {
@@ -185,9 +217,11 @@ void LeaseRunner::run_tiny(Work& work, std::size_t index) {
   const std::vector<LeasedJob>& jobs = work.lease.jobs;
   std::vector<LeasedJob> slice;
   std::size_t end = index;
-  for (; end < jobs.size() && jobs[end].stage == Stage::Execute && !work.blocked(jobs[end]); ++end) slice.push_back(jobs[end]);
+  for (; end < jobs.size() && jobs[end].stage == Stage::Execute && !work.blocked(jobs[end]); ++end)
+    slice.push_back(jobs[end]);
   const std::vector<LeasedJob> wanted = work.control.begin(slice);
-  for (std::size_t i = index; i < end; ++i) work.results[i] = ended(Stage::Execute, Ending::Cancelled, "", "");
+  for (std::size_t i = index; i < end; ++i)
+    work.results[i] = ended(Stage::Execute, Ending::Cancelled, "", "");
   std::vector<protocol::AttemptOutcome> answers;
   toolchain::StepContext step = context(work, 1);
   auto last = std::chrono::steady_clock::now();
@@ -206,14 +240,19 @@ Outcome LeaseRunner::run_stage(Work& work, const LeasedJob& job, toolchain::Step
   if (job.stage == Stage::Analyze) return stages_.analyze(lease.analyze[job.layer], context);
   const domain::Layer& layer = lease.layers[job.layer];
   if (job.stage == Stage::Prepare) return stages_.prepare(layer, lease.inputs, context);
-  const toolchain::StageJob request{lease.chip, lease.chip.executors[job.executor], layer, work.artifact(job), work.prepared(job)};
+  const toolchain::StageJob request{lease.chip, lease.chip.executors[job.executor], layer,
+                                    work.artifact(job), work.prepared(job)};
   switch (job.stage) {
-    case Stage::Execute: return stages_.execute(request, job.tolerance, context);
-    case Stage::Recompare: return stages_.recompare(request, job.kept, job.tolerance, context);
-    case Stage::Time: return stages_.time(request, job.runs, context);
+    case Stage::Execute:
+      return stages_.execute(request, job.tolerance, context);
+    case Stage::Recompare:
+      return stages_.recompare(request, job.kept, job.tolerance, context);
+    case Stage::Time:
+      return stages_.time(request, job.runs, context);
     case Stage::Analyze:
     case Stage::Prepare:
-    case Stage::Compile: break;  // handled by the callers
+    case Stage::Compile:
+      break;  // handled by the callers
   }
   return ended(job.stage, Ending::Infrastructure, "lease", "this worker cannot do this stage");
 }

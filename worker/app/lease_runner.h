@@ -1,4 +1,5 @@
-// LeaseRunner: works through a lease, stage by stage, and answers each of its jobs. Job thread only.
+// LeaseRunner: works through a lease, stage by stage, and answers each of its jobs. Job thread
+// only.
 #pragma once
 
 #include <filesystem>
@@ -16,13 +17,13 @@ namespace layerfarm::worker::app {
 class LeaseRunner {
  public:
   struct Settings {
-    std::filesystem::path scratch;   ///< parent of the scratch folders
-    std::filesystem::path locks;     ///< folder of the machine's locks
+    std::filesystem::path scratch;  ///< parent of the scratch folders
+    std::filesystem::path locks;    ///< folder of the machine's locks
     std::vector<int> cores;
     std::int64_t machine_memory_bytes = 0;  ///< no claim goes above it
   };
-  LeaseRunner(Settings settings, process::ProcessRunner& runner, toolchain::Helpers& helpers, const base::BlobFolder& blobs,
-              Stages& stages);
+  LeaseRunner(Settings settings, process::ProcessRunner& runner, toolchain::Helpers& helpers,
+              const base::BlobFolder& blobs, Stages& stages);
 
   void run(const protocol::Lease& lease, LeaseControl& control);
 
@@ -33,8 +34,10 @@ class LeaseRunner {
   void run_tiny(Work& work, std::size_t index);
   /// Runs the stage again when it was ended for a cancellation that was not its own.
   template <typename Run>
-  std::vector<domain::Outcome> uninterrupted(Work& work, const std::vector<protocol::LeasedJob>& jobs, Run run);
-  [[nodiscard]] domain::Outcome run_stage(Work& work, const protocol::LeasedJob& job, toolchain::StepContext& context);
+  std::vector<domain::Outcome> uninterrupted(Work& work,
+                                             const std::vector<protocol::LeasedJob>& jobs, Run run);
+  [[nodiscard]] domain::Outcome run_stage(Work& work, const protocol::LeasedJob& job,
+                                          toolchain::StepContext& context);
   [[nodiscard]] toolchain::StepContext context(Work& work, int memory_factor);
 
   Settings settings_;
@@ -46,6 +49,8 @@ class LeaseRunner {
 };
 
 /// Limits with the program's defaults where neither the chip file nor the user said anything.
-[[nodiscard]] domain::Limits complete_limits(const domain::Limits& given, const domain::Limits& chip, std::int64_t machine_memory_bytes);
+[[nodiscard]] domain::Limits complete_limits(const domain::Limits& given,
+                                             const domain::Limits& chip,
+                                             std::int64_t machine_memory_bytes);
 
 }  // namespace layerfarm::worker::app

@@ -15,7 +15,10 @@ constexpr int kLookAgainMs = 5;
 
 int open_lock(const std::filesystem::path& path) {
   const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-  if (fd >= 0) ::fchmod(fd, 0666);  // the umask would keep other users' workers out; failing means another user made it
+  if (fd >= 0)
+    ::fchmod(
+        fd,
+        0666);  // the umask would keep other users' workers out; failing means another user made it
   return fd;
 }
 
@@ -27,7 +30,8 @@ std::filesystem::path MachineLock::standard_folder() {
 }
 
 MachineLock::MachineLock(const std::filesystem::path& folder)
-    : turnstile_(open_lock(folder / "layerfarm-turn.lock")), work_(open_lock(folder / "layerfarm-work.lock")) {}
+    : turnstile_(open_lock(folder / "layerfarm-turn.lock")),
+      work_(open_lock(folder / "layerfarm-work.lock")) {}
 
 MachineLock::~MachineLock() {
   if (turnstile_ >= 0) ::close(turnstile_);
@@ -36,7 +40,8 @@ MachineLock::~MachineLock() {
 
 bool MachineLock::wait_for(int fd, int operation, const process::CancelToken& cancel) {
   while (::flock(fd, operation | LOCK_NB) != 0) {
-    // flock cannot be polled; a short sleep that a cancellation ends is as good for waits of seconds.
+    // flock cannot be polled; a short sleep that a cancellation ends is as good for waits of
+    // seconds.
     pollfd item{cancel.fd(), POLLIN, 0};
     if (::poll(&item, 1, kLookAgainMs) > 0) return false;
   }
@@ -48,7 +53,8 @@ bool MachineLock::acquire(Kind kind, const process::CancelToken& cancel) {
   const int operation = kind == Kind::Exclusive ? LOCK_EX : LOCK_SH;
   if (!wait_for(turnstile_, operation, cancel)) return false;
   const bool got = wait_for(work_, operation, cancel);
-  // An exclusive holder keeps the turnstile, so that nobody else waits on the second lock meanwhile.
+  // An exclusive holder keeps the turnstile, so that nobody else waits on the second lock
+  // meanwhile.
   if (kind == Kind::Shared || !got) ::flock(turnstile_, LOCK_UN);
   return got;
 }

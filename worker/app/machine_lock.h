@@ -1,4 +1,5 @@
-// MachineLock: timing jobs have the machine for themselves, whatever runs and workers there are (design.md, section 5). Job thread.
+// MachineLock: timing jobs have the machine for themselves, whatever runs and workers there are
+// (design.md, section 5). Job thread.
 #pragma once
 
 #include <filesystem>
@@ -7,8 +8,9 @@
 
 namespace layerfarm::worker::app {
 
-/// Two advisory file locks in a folder that all workers of the machine share. The first is a turnstile: a waiting timing job holds it, so new
-/// ordinary work queues up behind it and cannot starve it. The kernel drops both when the process ends.
+/// Two advisory file locks in a folder that all workers of the machine share. The first is a
+/// turnstile: a waiting timing job holds it, so new ordinary work queues up behind it and cannot
+/// starve it. The kernel drops both when the process ends.
 class MachineLock {
  public:
   enum class Kind { Shared, Exclusive };
@@ -19,7 +21,8 @@ class MachineLock {
   MachineLock(const MachineLock&) = delete;
   MachineLock& operator=(const MachineLock&) = delete;
 
-  /// Waits for its turn; false when cancelled meanwhile. Where the files cannot be made (read-only system) there is no lock and this is true.
+  /// Waits for its turn; false when cancelled meanwhile. Where the files cannot be made (read-only
+  /// system) there is no lock and this is true.
   [[nodiscard]] bool acquire(Kind kind, const process::CancelToken& cancel);
   void release();
 

@@ -1,16 +1,16 @@
 // layerfarm-worker: one slot, pinned to its cores, that connects to a coordinator and works for it.
+#include <sched.h>
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
+#include <sys/prctl.h>
+#include <sys/sysinfo.h>
+#include <unistd.h>
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <iostream>
 #include <iterator>
 #include <nlohmann/json.hpp>
-#include <sched.h>
-#include <spdlog/sinks/stdout_color_sinks.h>
-#include <spdlog/spdlog.h>
 #include <string>
-#include <sys/prctl.h>
-#include <sys/sysinfo.h>
-#include <unistd.h>
 
 #include "shared/base/blob_folder.h"
 #include "shared/base/build_info.h"
@@ -60,7 +60,8 @@ base::Result<std::vector<domain::ChipSpec>> read_chips(const std::string& path) 
   if (!text) return base::fail(text.error());
   std::vector<domain::ChipSpec> out;
   const auto list = nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
-  if (!list.is_array()) return base::fail(base::ErrorCode::InvalidInput, path + ": not a JSON array of chips");
+  if (!list.is_array())
+    return base::fail(base::ErrorCode::InvalidInput, path + ": not a JSON array of chips");
   for (const auto& item : list) {
     auto chip = domain::parse_chip(item.dump(), path);
     if (!chip) return base::fail(chip.error());
@@ -75,12 +76,14 @@ void pin_to(const std::vector<int>& cores) {
   CPU_ZERO(&set);
   for (const int core : cores) CPU_SET(static_cast<std::size_t>(core), &set);
   // A core that has gone since the coordinator counted them is no reason not to work.
-  if (::sched_setaffinity(0, sizeof set, &set) != 0) spdlog::warn("cannot pin this worker to its cores");
+  if (::sched_setaffinity(0, sizeof set, &set) != 0)
+    spdlog::warn("cannot pin this worker to its cores");
 }
 
 protocol::Hello introduce(const Arguments& arguments, const std::vector<domain::ChipSpec>& chips) {
   protocol::Hello hello;
-  hello.software = "layerfarm-worker " + std::string(base::kVersion) + " (" + std::string(base::build_commit()) + ")";
+  hello.software = "layerfarm-worker " + std::string(base::kVersion) + " (" +
+                   std::string(base::build_commit()) + ")";
   hello.features = {"reader"};
   hello.name = arguments.name;
   char host[256] = {};
@@ -89,7 +92,8 @@ protocol::Hello introduce(const Arguments& arguments, const std::vector<domain::
   hello.pid = ::getpid();
   hello.cores = arguments.cores;
   hello.cpu_model = worker::toolchain::cpu_model();
-  for (const domain::ChipSpec& chip : chips) hello.abilities.push_back(worker::toolchain::ability_for(chip));
+  for (const domain::ChipSpec& chip : chips)
+    hello.abilities.push_back(worker::toolchain::ability_for(chip));
   return hello;
 }
 
@@ -107,9 +111,10 @@ int work(const Arguments& arguments, worker::process::Launcher& launcher) {
     if (!read) return failed(read.error().text());
     chips = std::move(*read);
   }
-  struct sysinfo machine {};
+  struct sysinfo machine{};
   ::sysinfo(&machine);
-  const auto memory = static_cast<std::int64_t>(machine.totalram) * static_cast<std::int64_t>(machine.mem_unit);
+  const auto memory =
+      static_cast<std::int64_t>(machine.totalram) * static_cast<std::int64_t>(machine.mem_unit);
   const std::filesystem::path cache = base::cache_folder();
   const base::BlobFolder blobs(cache / "blobs");
   worker::process::PosixProcessRunner runner(launcher);
@@ -117,33 +122,44 @@ int work(const Arguments& arguments, worker::process::Launcher& launcher) {
   auto scratch = base::ScratchFolder::make(cache / "scratch", "worker");
   if (!scratch) return failed(scratch.error().text());
   worker::process::CancelToken cancel;
-  worker::toolchain::ResidentHelpers helpers(runner, blobs, cancel, arguments.cores, scratch->path() / "helpers");
+  worker::toolchain::ResidentHelpers helpers(runner, blobs, cancel, arguments.cores,
+                                             scratch->path() / "helpers");
   worker::app::RealStages stages;
-  worker::app::LeaseRunner lease_runner({scratch->path(), worker::app::MachineLock::standard_folder(), arguments.cores, memory},
-                                        runner, helpers, blobs, stages);
-  worker::app::LoopSettings settings{arguments.connect, introduce(arguments, chips), arguments.parent};
-  return worker::app::serve(settings, cancel, [&](const protocol::Lease& lease, worker::app::LeaseControl& control) {
-    lease_runner.run(lease, control);
-  });
+  worker::app::LeaseRunner lease_runner(
+      {scratch->path(), worker::app::MachineLock::standard_folder(), arguments.cores, memory},
+      runner, helpers, blobs, stages);
+  worker::app::LoopSettings settings{arguments.connect, introduce(arguments, chips),
+                                     arguments.parent};
+  return worker::app::serve(settings, cancel,
+                            [&](const protocol::Lease& lease, worker::app::LeaseControl& control) {
+                              lease_runner.run(lease, control);
+                            });
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("One slot of a layerfarm: connects to a coordinator and works for it.", "layerfarm-worker");
+  CLI::App app("One slot of a layerfarm: connects to a coordinator and works for it.",
+               "layerfarm-worker");
   Arguments arguments;
-  app.set_version_flag("--version", "layerfarm-worker " + std::string(base::kVersion) + " (commit " + std::string(base::build_commit()) + ")");
-  app.add_option("--connect", arguments.connect, "Endpoint of the coordinator")->type_name("ENDPOINT");
+  app.set_version_flag("--version", "layerfarm-worker " + std::string(base::kVersion) +
+                                        " (commit " + std::string(base::build_commit()) + ")");
+  app.add_option("--connect", arguments.connect, "Endpoint of the coordinator")
+      ->type_name("ENDPOINT");
   app.add_option("--name", arguments.name, "Name shown to people")->capture_default_str();
   app.add_option("--cores", arguments.cores, "Cores to be pinned to")->delimiter(',');
-  app.add_option("--chips", arguments.chips_file, "JSON array of the chips to serve")->type_name("FILE");
+  app.add_option("--chips", arguments.chips_file, "JSON array of the chips to serve")
+      ->type_name("FILE");
   app.add_option("--parent", arguments.parent, "Leave when this process is gone")->type_name("PID");
-  app.add_flag("--describe", arguments.describe, "Read chips (a JSON array) from standard input and say what this machine has for them");
+  app.add_flag(
+      "--describe", arguments.describe,
+      "Read chips (a JSON array) from standard input and say what this machine has for them");
   CLI11_PARSE(app, argc, argv);
   spdlog::set_default_logger(spdlog::stderr_color_mt("worker"));
   spdlog::set_pattern("%v");
   if (arguments.describe) return describe_machine();
-  if (arguments.connect.empty()) return failed("--connect is missing; start `layerfarm discover`, which starts its own workers");
+  if (arguments.connect.empty())
+    return failed("--connect is missing; start `layerfarm discover`, which starts its own workers");
   // Before any thread, socket or model exists: forking later would be slow and unsafe.
   auto launcher = worker::process::Launcher::start();
   if (!launcher) return failed(launcher.error().text());

@@ -14,7 +14,8 @@ Outcome no_adapter(Stage stage, const std::string& name) {
   Outcome out;
   out.stage = stage;
   out.ending = Ending::Infrastructure;
-  out.diagnostic = toolchain::diagnostic("toolchain", "missing", "this worker has no toolchain '" + name + "'");
+  out.diagnostic =
+      toolchain::diagnostic("toolchain", "missing", "this worker has no toolchain '" + name + "'");
   return out;
 }
 
@@ -26,24 +27,30 @@ toolchain::Toolchain* RealStages::adapter(const std::string& name) const {
   return it->second.get();
 }
 
-Outcome RealStages::analyze(const domain::AnalyzeRequest& request, toolchain::StepContext& context) {
+Outcome RealStages::analyze(const domain::AnalyzeRequest& request,
+                            toolchain::StepContext& context) {
   return analyze_.run(request, context);
 }
 
-Outcome RealStages::prepare(const domain::Layer& layer, const domain::InputSet& inputs, toolchain::StepContext& context) {
+Outcome RealStages::prepare(const domain::Layer& layer, const domain::InputSet& inputs,
+                            toolchain::StepContext& context) {
   return toolchain::prepare_stage(layer, inputs, context);
 }
 
-std::vector<Outcome> RealStages::compile(const domain::ChipSpec& chip, const domain::ExecutorSpec& executor,
-                                         std::span<const domain::Layer* const> layers, toolchain::StepContext& context) {
+std::vector<Outcome> RealStages::compile(const domain::ChipSpec& chip,
+                                         const domain::ExecutorSpec& executor,
+                                         std::span<const domain::Layer* const> layers,
+                                         toolchain::StepContext& context) {
   toolchain::Toolchain* tool = adapter(chip.toolchain);
-  if (tool == nullptr) return std::vector<Outcome>(layers.size(), no_adapter(Stage::Compile, chip.toolchain));
+  if (tool == nullptr)
+    return std::vector<Outcome>(layers.size(), no_adapter(Stage::Compile, chip.toolchain));
   std::vector<toolchain::CompileJob> jobs;
   for (const domain::Layer* layer : layers) jobs.push_back({layer});
   return toolchain::compile_stage(*tool, chip, executor, jobs, context);
 }
 
-Outcome RealStages::execute(const toolchain::StageJob& job, const domain::Tolerance& tolerance, toolchain::StepContext& context) {
+Outcome RealStages::execute(const toolchain::StageJob& job, const domain::Tolerance& tolerance,
+                            toolchain::StepContext& context) {
   toolchain::Toolchain* tool = adapter(job.chip.toolchain);
   if (tool == nullptr) return no_adapter(Stage::Execute, job.chip.toolchain);
   return toolchain::execute_stage(*tool, job, tolerance, context);
@@ -52,10 +59,12 @@ Outcome RealStages::execute(const toolchain::StageJob& job, const domain::Tolera
 Outcome RealStages::recompare(const toolchain::StageJob& job, const std::vector<base::Digest>& kept,
                               const domain::Tolerance& tolerance, toolchain::StepContext& context) {
   static const domain::Prepared kNone;
-  return toolchain::recompare_stage(job.layer, job.prepared != nullptr ? *job.prepared : kNone, kept, tolerance, context);
+  return toolchain::recompare_stage(job.layer, job.prepared != nullptr ? *job.prepared : kNone,
+                                    kept, tolerance, context);
 }
 
-Outcome RealStages::time(const toolchain::StageJob& job, int runs, toolchain::StepContext& context) {
+Outcome RealStages::time(const toolchain::StageJob& job, int runs,
+                         toolchain::StepContext& context) {
   toolchain::Toolchain* tool = adapter(job.chip.toolchain);
   if (tool == nullptr) return no_adapter(Stage::Time, job.chip.toolchain);
   return toolchain::time_stage(*tool, job, runs, context);

@@ -1,4 +1,5 @@
-// RealStages: the stages as worker/toolchain has them, with one adapter per toolchain kept for the worker's life. Job thread only.
+// RealStages: the stages as worker/toolchain has them, with one adapter per toolchain kept for the
+// worker's life. Job thread only.
 #pragma once
 
 #include <map>
@@ -14,15 +15,23 @@ namespace layerfarm::worker::app {
 class RealStages final : public Stages {
  public:
   /// Other model formats than this program knows may be handed in.
-  explicit RealStages(toolchain::ModelFormats formats = toolchain::make_model_formats()) : analyze_(std::move(formats)) {}
-  domain::Outcome analyze(const domain::AnalyzeRequest& request, toolchain::StepContext& context) override;
-  domain::Outcome prepare(const domain::Layer& layer, const domain::InputSet& inputs, toolchain::StepContext& context) override;
-  std::vector<domain::Outcome> compile(const domain::ChipSpec& chip, const domain::ExecutorSpec& executor,
-                                       std::span<const domain::Layer* const> layers, toolchain::StepContext& context) override;
-  domain::Outcome execute(const toolchain::StageJob& job, const domain::Tolerance& tolerance, toolchain::StepContext& context) override;
-  domain::Outcome recompare(const toolchain::StageJob& job, const std::vector<base::Digest>& kept, const domain::Tolerance& tolerance,
+  explicit RealStages(toolchain::ModelFormats formats = toolchain::make_model_formats())
+      : analyze_(std::move(formats)) {}
+  domain::Outcome analyze(const domain::AnalyzeRequest& request,
+                          toolchain::StepContext& context) override;
+  domain::Outcome prepare(const domain::Layer& layer, const domain::InputSet& inputs,
+                          toolchain::StepContext& context) override;
+  std::vector<domain::Outcome> compile(const domain::ChipSpec& chip,
+                                       const domain::ExecutorSpec& executor,
+                                       std::span<const domain::Layer* const> layers,
+                                       toolchain::StepContext& context) override;
+  domain::Outcome execute(const toolchain::StageJob& job, const domain::Tolerance& tolerance,
+                          toolchain::StepContext& context) override;
+  domain::Outcome recompare(const toolchain::StageJob& job, const std::vector<base::Digest>& kept,
+                            const domain::Tolerance& tolerance,
                             toolchain::StepContext& context) override;
-  domain::Outcome time(const toolchain::StageJob& job, int runs, toolchain::StepContext& context) override;
+  domain::Outcome time(const toolchain::StageJob& job, int runs,
+                       toolchain::StepContext& context) override;
   [[nodiscard]] bool tiny(const domain::ChipSpec& chip) const override;
 
  private:

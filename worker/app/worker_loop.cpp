@@ -20,14 +20,15 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr int kMessagesPerTurn = 64;           // a flood of messages must not keep results from leaving
+constexpr int kMessagesPerTurn = 64;  // a flood of messages must not keep results from leaving
 constexpr auto kRetrySend = 50ms;
 constexpr auto kLongestWait = 1000ms;
 
 /// The loop's state; one turn = take what arrived, let the core decide, do what it says.
 class Loop {
  public:
-  Loop(const LoopSettings& settings, process::CancelToken& token, LeaseFunction work, transport::Socket socket)
+  Loop(const LoopSettings& settings, process::CancelToken& token, LeaseFunction work,
+       transport::Socket socket)
       : core_(settings.self, core::Policy{}),
         parent_(settings.parent),
         socket_(std::move(socket)),
@@ -55,7 +56,8 @@ class Loop {
 
  private:
   void turn() {
-    const std::array<int, 3> descriptors = {events_.fd(), signals_, parent_fd_ >= 0 ? parent_fd_ : signals_};
+    const std::array<int, 3> descriptors = {events_.fd(), signals_,
+                                            parent_fd_ >= 0 ? parent_fd_ : signals_};
     const transport::Ready ready = transport::wait(socket_, descriptors, until_next());
     if (ready.socket) receive();
     if (ready.descriptors[0]) take_events();
@@ -70,7 +72,9 @@ class Loop {
 
   [[nodiscard]] std::chrono::milliseconds until_next() const {
     if (!outgoing_.empty()) return kRetrySend;
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(core_.next_deadline() - clock_.now()) + 1ms;
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(core_.next_deadline() -
+                                                                            clock_.now()) +
+                      1ms;
     return std::clamp<std::chrono::milliseconds>(left, 0ms, kLongestWait);
   }
 
@@ -102,7 +106,8 @@ class Loop {
     for (core::Event& event : events_.take()) {
       if (auto* more = std::get_if<core::JobsEnded>(&event)) {
         if (!ended) ended.emplace();
-        std::move(more->outcomes.begin(), more->outcomes.end(), std::back_inserter(ended->outcomes));
+        std::move(more->outcomes.begin(), more->outcomes.end(),
+                  std::back_inserter(ended->outcomes));
       } else {
         flush_ended();
         step(std::move(event));
@@ -113,7 +118,8 @@ class Loop {
 
   void on_signal() {
     signalfd_siginfo info{};
-    while (::read(signals_, &info, sizeof info) == static_cast<ssize_t>(sizeof info)) step(core::LeaveRequested{true});
+    while (::read(signals_, &info, sizeof info) == static_cast<ssize_t>(sizeof info))
+      step(core::LeaveRequested{true});
   }
 
   void step(core::Event event) {
@@ -123,7 +129,8 @@ class Loop {
   }
 
   void carry_out(core::Send& send) {
-    // A Hello starts over: what waits here belongs to a registration that is gone, and the core sends its answers again.
+    // A Hello starts over: what waits here belongs to a registration that is gone, and the core
+    // sends its answers again.
     if (std::holds_alternative<protocol::Hello>(send.message)) outgoing_.clear();
     protocol::Header header;
     header.type = protocol::message_type(send.message);
@@ -133,7 +140,9 @@ class Loop {
     flush();
   }
   void carry_out(core::BeginLease& begin) { jobs_.begin(std::move(begin.lease)); }
-  void carry_out(core::CancelJobs& cancel) { jobs_.cancel(std::move(cancel.attempts), cancel.end_running); }
+  void carry_out(core::CancelJobs& cancel) {
+    jobs_.cancel(std::move(cancel.attempts), cancel.end_running);
+  }
   void carry_out(core::Quit& quit) {
     if (!quit.reason.empty()) spdlog::error("{}", quit.reason);
     exit_code_ = quit.exit_code;
@@ -154,7 +163,8 @@ class Loop {
   int signals_ = -1;
   std::uint64_t sequence_ = 0;
   std::optional<int> exit_code_;
-  std::deque<std::pair<base::Bytes, base::Bytes>> outgoing_;  ///< header, body; not accepted by the socket yet
+  std::deque<std::pair<base::Bytes, base::Bytes>>
+      outgoing_;  ///< header, body; not accepted by the socket yet
   transport::Socket socket_;
   base::Mailbox<core::Event> events_;
   JobThread jobs_;  // last: its thread ends before what it uses goes

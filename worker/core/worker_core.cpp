@@ -36,7 +36,8 @@ base::Time WorkerCore::next_deadline() const {
 }
 
 void WorkerCore::on(MessageArrived& event) {
-  // Welcome and its kin open an epoch; anything else of another epoch was meant for a registration that is over.
+  // Welcome and its kin open an epoch; anything else of another epoch was meant for a registration
+  // that is over.
   const bool opens = std::holds_alternative<protocol::Welcome>(event.message) ||
                      std::holds_alternative<protocol::Reject>(event.message) ||
                      std::holds_alternative<protocol::HelloAgain>(event.message) ||
@@ -52,7 +53,8 @@ void WorkerCore::on(protocol::Welcome& welcome) {
   next_heartbeat_ = now_ + heartbeat_every_;
   if (unacknowledged_.empty()) return;
   protocol::Outcomes again;
-  for (const auto& [attempt, outcome] : unacknowledged_) again.outcomes.push_back({attempt, outcome});
+  for (const auto& [attempt, outcome] : unacknowledged_)
+    again.outcomes.push_back({attempt, outcome});
   actions_.push_back(Send{std::move(again)});
 }
 
@@ -65,12 +67,17 @@ void WorkerCore::on(protocol::HelloAgain&) { say_hello(); }
 
 void WorkerCore::on(protocol::Lease& lease) {
   // A lease that arrives twice (resent after a reconnect) is taken once.
-  const auto known = [this](AttemptId attempt) { return pending_.contains(attempt) || unacknowledged_.contains(attempt); };
-  if (std::any_of(lease.jobs.begin(), lease.jobs.end(), [&](const auto& job) { return known(job.attempt); })) return;
+  const auto known = [this](AttemptId attempt) {
+    return pending_.contains(attempt) || unacknowledged_.contains(attempt);
+  };
+  if (std::any_of(lease.jobs.begin(), lease.jobs.end(),
+                  [&](const auto& job) { return known(job.attempt); }))
+    return;
   for (const protocol::LeasedJob& job : lease.jobs) pending_.emplace(job.attempt, Phase::Queued);
   if (leaving_) {
     std::vector<AttemptOutcome> back;
-    for (const protocol::LeasedJob& job : lease.jobs) back.push_back(cancelled(job.attempt, job.stage));
+    for (const protocol::LeasedJob& job : lease.jobs)
+      back.push_back(cancelled(job.attempt, job.stage));
     answer(std::move(back));
     return;
   }
@@ -182,9 +189,10 @@ void WorkerCore::begin_next() {
 void WorkerCore::cancel_in_hand(std::vector<AttemptId> attempts) {
   if (attempts.empty()) return;
   cancelling_.insert(attempts.begin(), attempts.end());
-  const bool all_running = !running_.empty() && std::all_of(running_.begin(), running_.end(), [this](AttemptId attempt) {
-    return cancelling_.contains(attempt);
-  });
+  const bool all_running =
+      !running_.empty() && std::all_of(running_.begin(), running_.end(), [this](AttemptId attempt) {
+        return cancelling_.contains(attempt);
+      });
   actions_.push_back(CancelJobs{std::move(attempts), all_running});
 }
 
@@ -215,7 +223,8 @@ void WorkerCore::heartbeat() {
     for (const protocol::LeasedJob& job : in_hand_->jobs) {
       if (job.attempt == beat.attempt) beat.phase = domain::stage_name(job.stage);
     }
-    beat.phase_ms = std::chrono::duration_cast<std::chrono::milliseconds>(now_ - running_since_).count();
+    beat.phase_ms =
+        std::chrono::duration_cast<std::chrono::milliseconds>(now_ - running_since_).count();
   }
   actions_.push_back(Send{std::move(beat)});
 }
@@ -232,17 +241,22 @@ void WorkerCore::leave_when_done() {
 
 std::string WorkerCore::check_invariants() const {
   for (const auto& [attempt, outcome] : unacknowledged_) {
-    if (pending_.contains(attempt)) return "attempt " + std::to_string(attempt.value()) + " is pending and answered";
+    if (pending_.contains(attempt))
+      return "attempt " + std::to_string(attempt.value()) + " is pending and answered";
   }
   if (!in_hand_ && !queue_.empty()) return "a lease waits while nothing is in hand";
   for (const auto& [attempt, phase] : pending_) {
     const bool queued = std::any_of(queue_.begin(), queue_.end(), [&](const auto& lease) {
-      return std::any_of(lease->jobs.begin(), lease->jobs.end(), [&](const auto& job) { return job.attempt == attempt; });
+      return std::any_of(lease->jobs.begin(), lease->jobs.end(),
+                         [&](const auto& job) { return job.attempt == attempt; });
     });
-    const bool in_hand = in_hand_ && std::any_of(in_hand_->jobs.begin(), in_hand_->jobs.end(),
-                                                 [&](const auto& job) { return job.attempt == attempt; });
-    if (!queued && !in_hand) return "attempt " + std::to_string(attempt.value()) + " is pending in no lease";
-    if (queued && phase != Phase::Queued) return "attempt " + std::to_string(attempt.value()) + " runs in a queued lease";
+    const bool in_hand =
+        in_hand_ && std::any_of(in_hand_->jobs.begin(), in_hand_->jobs.end(),
+                                [&](const auto& job) { return job.attempt == attempt; });
+    if (!queued && !in_hand)
+      return "attempt " + std::to_string(attempt.value()) + " is pending in no lease";
+    if (queued && phase != Phase::Queued)
+      return "attempt " + std::to_string(attempt.value()) + " runs in a queued lease";
   }
   return {};
 }

@@ -1,8 +1,10 @@
-// WorkerCore: what does this worker do next? Pure: events in, actions out; no I/O, clock, thread or randomness.
-// worker/app's loop thread owns one, feeds it what arrives from the coordinator and from the job thread, and carries out its actions.
+// WorkerCore: what does this worker do next? Pure: events in, actions out; no I/O, clock, thread or
+// randomness. worker/app's loop thread owns one, feeds it what arrives from the coordinator and
+// from the job thread, and carries out its actions.
 //
-// Rules: leases are worked through in order of arrival, one in hand; every attempt that a coordinator leased is answered once; answers are
-// kept and sent again until they are acknowledged as durable; after a reconnect Hello lists what is still held.
+// Rules: leases are worked through in order of arrival, one in hand; every attempt that a
+// coordinator leased is answered once; answers are kept and sent again until they are acknowledged
+// as durable; after a reconnect Hello lists what is still held.
 #pragma once
 
 #include <cstdint>
@@ -54,8 +56,8 @@ struct Send {
 struct BeginLease {
   std::shared_ptr<const protocol::Lease> lease;
 };
-/// The job thread shall answer these Cancelled without beginning them. `end_running`: all that runs right now is among them, so end it;
-/// a batch of which others are still wanted goes on.
+/// The job thread shall answer these Cancelled without beginning them. `end_running`: all that runs
+/// right now is among them, so end it; a batch of which others are still wanted goes on.
 struct CancelJobs {
   std::vector<protocol::AttemptId> attempts;
   bool end_running = false;
@@ -68,8 +70,9 @@ struct Quit {
 using Action = std::variant<Send, BeginLease, CancelJobs, Quit>;
 
 struct Policy {
-  base::Duration hello_every{std::chrono::seconds(2)};     ///< until a coordinator answers
-  base::Duration leave_patience{std::chrono::seconds(3)};  ///< how long answers wait for their acknowledgement when leaving
+  base::Duration hello_every{std::chrono::seconds(2)};  ///< until a coordinator answers
+  base::Duration leave_patience{
+      std::chrono::seconds(3)};  ///< how long answers wait for their acknowledgement when leaving
 };
 
 class WorkerCore {

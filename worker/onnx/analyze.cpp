@@ -33,14 +33,17 @@ class DataStore {
   Result<domain::DataFile> file_of(const Constant& value) {
     Files::accessor entry;
     // Constants of one model stay where they are in memory, so the place of the bytes names them.
-    if (files_.insert(entry, {value.bytes.data(), value.size()})) entry->second = store_data(value, blobs_);
+    if (files_.insert(entry, {value.bytes.data(), value.size()}))
+      entry->second = store_data(value, blobs_);
     return entry->second;
   }
 
  private:
   using Key = std::pair<const char*, std::uint64_t>;
   struct Compare {
-    [[nodiscard]] std::size_t hash(const Key& key) const { return std::hash<const char*>{}(key.first) ^ key.second; }
+    [[nodiscard]] std::size_t hash(const Key& key) const {
+      return std::hash<const char*>{}(key.first) ^ key.second;
+    }
     [[nodiscard]] bool equal(const Key& a, const Key& b) const { return a == b; }
   };
   using Files = tbb::concurrent_hash_map<Key, Result<domain::DataFile>, Compare>;
@@ -48,26 +51,38 @@ class DataStore {
   Files files_;
 };
 
-/// Whether a result's shape depends on the values that are fed: then neither the file nor a run of the model can say it for the layer.
-bool shape_depends_on_values(const pb::NodeProto& node, const std::string& output, const Shapes& shapes) {
-  static const std::set<std::string> always = {"NonZero", "Compress", "Unique", "NonMaxSuppression"};
+/// Whether a result's shape depends on the values that are fed: then neither the file nor a run of
+/// the model can say it for the layer.
+bool shape_depends_on_values(const pb::NodeProto& node, const std::string& output,
+                             const Shapes& shapes) {
+  static const std::set<std::string> always = {"NonZero", "Compress", "Unique",
+                                               "NonMaxSuppression"};
   static const std::set<std::string> perhaps = {"If", "Loop", "Scan"};
   if (in_default_domain(node) && always.contains(node.op_type())) return true;
-  return (!in_default_domain(node) || perhaps.contains(node.op_type())) && shapes.seen_in_run.contains(output);
+  return (!in_default_domain(node) || perhaps.contains(node.op_type())) &&
+         shapes.seen_in_run.contains(output);
 }
 
 /// Why a value cannot be fed or compared; empty when it can.
-std::string value_problem(const std::string& what, const std::string& name, const ValueTypes& types) {
+std::string value_problem(const std::string& what, const std::string& name,
+                          const ValueTypes& types) {
   const auto found = types.find(name);
   const std::string value = what + " '" + name + "'";
-  if (found == types.end() || (found->second.other.empty() && found->second.dtype == DType::Undefined)) return "the type of " + value + " is unknown";
+  if (found == types.end() ||
+      (found->second.other.empty() && found->second.dtype == DType::Undefined))
+    return "the type of " + value + " is unknown";
   const ValueType& type = found->second;
-  if (!type.other.empty()) return value + " is " + (type.other.starts_with("o") ? "an " : "a ") + type.other + "; only tensors can be fed and compared";
-  if (!domain::is_floating(type.dtype) && !domain::is_integer(type.dtype) && type.dtype != DType::Bool) {
-    return value + " has the element type " + type_text(type.dtype) + ", which cannot be fed and compared";
+  if (!type.other.empty())
+    return value + " is " + (type.other.starts_with("o") ? "an " : "a ") + type.other +
+           "; only tensors can be fed and compared";
+  if (!domain::is_floating(type.dtype) && !domain::is_integer(type.dtype) &&
+      type.dtype != DType::Bool) {
+    return value + " has the element type " + type_text(type.dtype) +
+           ", which cannot be fed and compared";
   }
   if (!type.fixed()) return "the shape of " + value + " is unknown";
-  if (const auto bytes = raw_bytes(type.dtype, *type.dims); !bytes || *bytes > kMaxTensorBytes) return value + " has a shape of more than 2 GiB";
+  if (const auto bytes = raw_bytes(type.dtype, *type.dims); !bytes || *bytes > kMaxTensorBytes)
+    return value + " has a shape of more than 2 GiB";
   return {};
 }
 
@@ -77,18 +92,22 @@ std::string layer_problem(const CanonicalLayer& canonical, const ValueTypes& typ
     if (std::string problem = value_problem("input", name, types); !problem.empty()) return problem;
   }
   for (const std::string& name : canonical.outputs) {
-    if (std::string problem = value_problem("output", name, types); !problem.empty()) return problem;
+    if (std::string problem = value_problem("output", name, types); !problem.empty())
+      return problem;
   }
   return {};
 }
 
-/// Ids as the spec has them; where two would be equal, the later one gets a number that makes it unlike all others.
+/// Ids as the spec has them; where two would be equal, the later one gets a number that makes it
+/// unlike all others.
 std::vector<std::string> layer_ids(const std::vector<const pb::NodeProto*>& nodes) {
   std::vector<std::string> ids;
   std::set<std::string> taken;
   for (const pb::NodeProto* node : nodes) {
-    const auto output = std::find_if(node->output().begin(), node->output().end(), [](const std::string& name) { return !name.empty(); });
-    ids.push_back(node->op_type() + "_" + (output == node->output().end() ? node->name() : *output));
+    const auto output = std::find_if(node->output().begin(), node->output().end(),
+                                     [](const std::string& name) { return !name.empty(); });
+    ids.push_back(node->op_type() + "_" +
+                  (output == node->output().end() ? node->name() : *output));
     taken.insert(ids.back());
   }
   std::set<std::string> seen;
@@ -115,7 +134,8 @@ struct Model {
 };
 
 void hash_constant(base::Hasher& hasher, const Constant& value, const base::Digest* content) {
-  hasher.add(static_cast<std::int64_t>(value.type.dtype)).add(static_cast<std::int64_t>(value.type.dims.size()));
+  hasher.add(static_cast<std::int64_t>(value.type.dtype))
+      .add(static_cast<std::int64_t>(value.type.dims.size()));
   for (const std::int64_t dim : value.type.dims) hasher.add(dim);
   if (content != nullptr) hasher.add(*content);
 }
@@ -130,7 +150,9 @@ struct Stored {
 };
 
 template <typename Value>
-Result<Stored> store_module(pb::ModelProto module, const std::vector<std::pair<std::string, Value>>& constants, const base::BlobFolder& blobs, DataStore* data) {
+Result<Stored> store_module(pb::ModelProto module,
+                            const std::vector<std::pair<std::string, Value>>& constants,
+                            const base::BlobFolder& blobs, DataStore* data) {
   Stored out;
   for (const auto& [name, item] : constants) {
     const Constant& value = constant_in(item);
@@ -146,7 +168,8 @@ Result<Stored> store_module(pb::ModelProto module, const std::vector<std::pair<s
     refer_to_data(value, *file, tensor);
     out.contents.push_back(file->blob);
     const auto same = [&](const domain::DataFile& other) { return other.name == file->name; };
-    if (std::none_of(out.module.data.begin(), out.module.data.end(), same)) out.module.data.push_back(*file);
+    if (std::none_of(out.module.data.begin(), out.module.data.end(), same))
+      out.module.data.push_back(*file);
   }
   auto blob = blobs.put(serialize(module));
   if (!blob) return fail(std::move(blob.error()));
@@ -154,7 +177,8 @@ Result<Stored> store_module(pb::ModelProto module, const std::vector<std::pair<s
   return out;
 }
 
-void sign(const CanonicalLayer& canonical, const std::vector<base::Digest>& contents, Layer& layer) {
+void sign(const CanonicalLayer& canonical, const std::vector<base::Digest>& contents,
+          Layer& layer) {
   const base::Bytes skeleton = serialize(canonical.module);
   base::Hasher exact("layerfarm.signature.1");
   base::Hasher loose("layerfarm.signature.loose.1");
@@ -169,7 +193,8 @@ void sign(const CanonicalLayer& canonical, const std::vector<base::Digest>& cont
   layer.loose_signature = loose.finish();
 }
 
-Result<Layer> make_layer(const pb::NodeProto& node, std::string id, std::size_t index, const Model& model) {
+Result<Layer> make_layer(const pb::NodeProto& node, std::string id, std::size_t index,
+                         const Model& model) {
   Layer layer;
   layer.id = std::move(id);
   layer.op_type = node.op_type();
@@ -178,18 +203,23 @@ Result<Layer> make_layer(const pb::NodeProto& node, std::string id, std::size_t 
 
   ValueTypes types;
   for (const std::string& name : used_names(node)) {
-    if (const auto found = model.shapes.types.find(name); found != model.shapes.types.end()) types.insert(*found);
+    if (const auto found = model.shapes.types.find(name); found != model.shapes.types.end())
+      types.insert(*found);
   }
   for (const std::string& name : node.output()) {
-    if (const auto found = model.shapes.types.find(name); found != model.shapes.types.end()) types.insert(*found);
+    if (const auto found = model.shapes.types.find(name); found != model.shapes.types.end())
+      types.insert(*found);
   }
   ValueTypes written = types;
   for (const std::string& name : node.output()) {
     const auto found = written.find(name);
-    if (found == written.end() || !found->second.dims || !shape_depends_on_values(node, name, model.shapes)) continue;
+    if (found == written.end() || !found->second.dims ||
+        !shape_depends_on_values(node, name, model.shapes))
+      continue;
     std::fill(found->second.dims->begin(), found->second.dims->end(), -1);
   }
-  const CanonicalLayer canonical = canonical_layer(node, model.loaded.proto, written, model.constants);
+  const CanonicalLayer canonical =
+      canonical_layer(node, model.loaded.proto, written, model.constants);
   auto stored = store_module(canonical.module, canonical.constants, model.blobs, &model.data);
   if (!stored) return fail(std::move(stored.error()));
   layer.module = std::move(stored->module);
@@ -203,15 +233,19 @@ Result<Layer> make_layer(const pb::NodeProto& node, std::string id, std::size_t 
   layer.problem = layer_problem(canonical, types);
   layer.input_names = canonical.inputs;
   layer.output_names = canonical.outputs;
-  for (const std::string& name : canonical.inputs) layer.inputs.push_back(model.ranges.of_input(node, name));
+  for (const std::string& name : canonical.inputs)
+    layer.inputs.push_back(model.ranges.of_input(node, name));
   for (const std::string& name : canonical.outputs) {
     const auto type = types.find(name);
-    layer.outputs.push_back(type != types.end() && type->second.fixed() ? type->second.tensor() : domain::TensorType{});
+    layer.outputs.push_back(type != types.end() && type->second.fixed() ? type->second.tensor()
+                                                                        : domain::TensorType{});
   }
   layer.draw_order.resize(layer.inputs.size());
   std::iota(layer.draw_order.begin(), layer.draw_order.end(), 0U);
   std::sort(layer.draw_order.begin(), layer.draw_order.end(),
-            [&](std::uint32_t a, std::uint32_t b) { return layer.input_names[a] < layer.input_names[b]; });
+            [&](std::uint32_t a, std::uint32_t b) {
+              return layer.input_names[a] < layer.input_names[b];
+            });
   const Macs macs = count_macs(node, types);
   layer.mac_count = macs.count;
   layer.mac_breakdown = macs.breakdown;
@@ -235,7 +269,8 @@ Result<AnalyzeAnswer> analyze(const AnalyzeOptions& options) {
       out.shapes_request = std::move(*request);
       return out;
     }
-    if (request.error().code != base::ErrorCode::Unavailable) return fail(std::move(request.error()));
+    if (request.error().code != base::ErrorCode::Unavailable)
+      return fail(std::move(request.error()));
     loaded->notes.push_back(request.error().message);
   }
   auto constants = Constants::find_all(*loaded, shapes.types);
@@ -250,7 +285,8 @@ Result<AnalyzeAnswer> analyze(const AnalyzeOptions& options) {
   DataStore data(options.blobs);
   const Model model{*loaded, shapes, *constants, ranges, options.blobs, data};
   std::vector<Result<Layer>> layers(nodes.size());
-  tbb::parallel_for(std::size_t{0}, nodes.size(), [&](std::size_t i) { layers[i] = make_layer(*nodes[i], ids[i], i, model); });
+  tbb::parallel_for(std::size_t{0}, nodes.size(),
+                    [&](std::size_t i) { layers[i] = make_layer(*nodes[i], ids[i], i, model); });
 
   out.analysis.model_digest = loaded->digest;
   out.analysis.files = loaded->files;

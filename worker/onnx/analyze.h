@@ -1,4 +1,5 @@
-// The analyze job: from a model file to layers with signatures, modules, input ranges and MAC counts. No ONNX in this header.
+// The analyze job: from a model file to layers with signatures, modules, input ranges and MAC
+// counts. No ONNX in this header.
 #pragma once
 
 #include <filesystem>
@@ -13,14 +14,17 @@ namespace layerfarm::worker::onnx {
 
 struct AnalyzeOptions {
   domain::AnalyzeRequest request;
-  base::BlobFolder blobs;                              ///< where modules and large constants go
-  std::optional<std::string> shapes_answer;            ///< what a run of the model showed (the helper's answer)
-  std::optional<std::filesystem::path> shapes_folder;  ///< where the model for such a run may be written; none: do not ask
+  base::BlobFolder blobs;  ///< where modules and large constants go
+  std::optional<std::string>
+      shapes_answer;  ///< what a run of the model showed (the helper's answer)
+  std::optional<std::filesystem::path>
+      shapes_folder;  ///< where the model for such a run may be written; none: do not ask
 };
 
 struct AnalyzeAnswer {
   domain::ModelAnalysis analysis;
-  /// Not empty: shapes are missing that a run of the model would show. This is the request for the helper; `analysis` is not filled.
+  /// Not empty: shapes are missing that a run of the model would show. This is the request for the
+  /// helper; `analysis` is not filled.
   std::string shapes_request;
 };
 

@@ -36,8 +36,12 @@ void clean_type(const pb::TypeProto& from, pb::TypeProto& to) {
     case pb::TypeProto::kTensorType:
     case pb::TypeProto::kSparseTensorType: {
       to = from;
-      auto* shape = to.has_tensor_type() ? (to.tensor_type().has_shape() ? to.mutable_tensor_type()->mutable_shape() : nullptr)
-                                         : (to.sparse_tensor_type().has_shape() ? to.mutable_sparse_tensor_type()->mutable_shape() : nullptr);
+      auto* shape =
+          to.has_tensor_type()
+              ? (to.tensor_type().has_shape() ? to.mutable_tensor_type()->mutable_shape() : nullptr)
+              : (to.sparse_tensor_type().has_shape()
+                     ? to.mutable_sparse_tensor_type()->mutable_shape()
+                     : nullptr);
       if (shape != nullptr) {
         for (auto& dim : *shape->mutable_dim()) {
           if (!dim.has_dim_value()) dim.clear_value();
@@ -46,13 +50,20 @@ void clean_type(const pb::TypeProto& from, pb::TypeProto& to) {
       }
       break;
     }
-    case pb::TypeProto::kSequenceType: clean_type(from.sequence_type().elem_type(), *to.mutable_sequence_type()->mutable_elem_type()); break;
-    case pb::TypeProto::kOptionalType: clean_type(from.optional_type().elem_type(), *to.mutable_optional_type()->mutable_elem_type()); break;
+    case pb::TypeProto::kSequenceType:
+      clean_type(from.sequence_type().elem_type(),
+                 *to.mutable_sequence_type()->mutable_elem_type());
+      break;
+    case pb::TypeProto::kOptionalType:
+      clean_type(from.optional_type().elem_type(),
+                 *to.mutable_optional_type()->mutable_elem_type());
+      break;
     case pb::TypeProto::kMapType:
       to.mutable_map_type()->set_key_type(from.map_type().key_type());
       clean_type(from.map_type().value_type(), *to.mutable_map_type()->mutable_value_type());
       break;
-    default: to = from;
+    default:
+      to = from;
   }
   to.clear_denotation();
 }
@@ -78,11 +89,13 @@ template <typename List>
 std::vector<const typename List::value_type*> sorted_by_name(const List& list) {
   std::vector<const typename List::value_type*> out;
   for (const auto& item : list) out.push_back(&item);
-  std::stable_sort(out.begin(), out.end(), [](const auto* a, const auto* b) { return a->name() < b->name(); });
+  std::stable_sort(out.begin(), out.end(),
+                   [](const auto* a, const auto* b) { return a->name() < b->name(); });
   return out;
 }
 
-/// Gives every name inside a layer its place. One object per layer: places go on counting through bodies and functions.
+/// Gives every name inside a layer its place. One object per layer: places go on counting through
+/// bodies and functions.
 class Renamer {
  public:
   using Scope = std::unordered_map<std::string, std::string>;
@@ -99,7 +112,8 @@ class Renamer {
     int inputs = from.input_size();
     while (inputs > 0 && from.input(inputs - 1).empty()) --inputs;
     for (int i = 0; i < inputs; ++i) to.add_input(look_up(from.input(i)));
-    for (const pb::AttributeProto* item : sorted_by_name(from.attribute())) attribute(*item, *to.add_attribute());
+    for (const pb::AttributeProto* item : sorted_by_name(from.attribute()))
+      attribute(*item, *to.add_attribute());
     int outputs = from.output_size();
     while (outputs > 0 && from.output(outputs - 1).empty()) --outputs;
     for (int i = 0; i < outputs; ++i) to.add_output(define(from.output(i)));
@@ -114,9 +128,11 @@ class Renamer {
     std::vector<std::string> names(from.attribute().begin(), from.attribute().end());
     std::sort(names.begin(), names.end());
     for (const std::string& name : names) to.add_attribute(name);
-    for (const pb::AttributeProto* item : sorted_by_name(from.attribute_proto())) attribute(*item, *to.add_attribute_proto());
+    for (const pb::AttributeProto* item : sorted_by_name(from.attribute_proto()))
+      attribute(*item, *to.add_attribute_proto());
     std::map<std::string, std::int64_t> imports;
-    for (const pb::OperatorSetIdProto& import : from.opset_import()) imports.emplace(domain_of(import.domain()), import.version());
+    for (const pb::OperatorSetIdProto& import : from.opset_import())
+      imports.emplace(domain_of(import.domain()), import.version());
     for (const auto& [domain, version] : imports) {
       pb::OperatorSetIdProto& import = *to.add_opset_import();
       import.set_domain(domain);
@@ -153,7 +169,8 @@ class Renamer {
   void graph(const pb::GraphProto& from, pb::GraphProto& to) {
     scopes_.emplace_back();
     to.set_name("body");
-    for (const pb::ValueInfoProto& input : from.input()) value_info(input, define(input.name()), *to.add_input());
+    for (const pb::ValueInfoProto& input : from.input())
+      value_info(input, define(input.name()), *to.add_input());
     for (const pb::TensorProto& tensor : from.initializer()) {
       pb::TensorProto& written = *to.add_initializer();
       clean_tensor(tensor, written);
@@ -166,11 +183,13 @@ class Renamer {
       written.mutable_values()->set_name(define(sparse.values().name()));
     }
     for (const pb::NodeProto& inner : from.node()) node(inner, *to.add_node());
-    for (const pb::ValueInfoProto& output : from.output()) value_info(output, look_up(output.name()), *to.add_output());
+    for (const pb::ValueInfoProto& output : from.output())
+      value_info(output, look_up(output.name()), *to.add_output());
     scopes_.pop_back();
   }
 
-  static void value_info(const pb::ValueInfoProto& from, const std::string& name, pb::ValueInfoProto& to) {
+  static void value_info(const pb::ValueInfoProto& from, const std::string& name,
+                         pb::ValueInfoProto& to) {
     to.set_name(name);
     if (from.has_type()) clean_type(from.type(), *to.mutable_type());
   }
@@ -179,7 +198,8 @@ class Renamer {
     if (name.empty()) return {};
     // The layer's own results have their names already.
     if (scopes_.size() == 1) {
-      if (const auto known = scopes_.back().find(name); known != scopes_.back().end()) return known->second;
+      if (const auto known = scopes_.back().find(name); known != scopes_.back().end())
+        return known->second;
     }
     return scopes_.back()[name] = "b" + std::to_string(values_++);
   }
@@ -200,13 +220,17 @@ class Renamer {
 
 const pb::FunctionProto* called_function(const pb::NodeProto& node, const pb::ModelProto& model) {
   for (const pb::FunctionProto& function : model.functions()) {
-    if (function.name() == node.op_type() && domain_of(function.domain()) == domain_of(node.domain()) && function.overload() == node.overload()) return &function;
+    if (function.name() == node.op_type() &&
+        domain_of(function.domain()) == domain_of(node.domain()) &&
+        function.overload() == node.overload())
+      return &function;
   }
   return nullptr;
 }
 
 /// Functions that a node needs, each once, in the order of first use.
-void collect_functions(const pb::NodeProto& node, const pb::ModelProto& model, std::vector<const pb::FunctionProto*>& out) {
+void collect_functions(const pb::NodeProto& node, const pb::ModelProto& model,
+                       std::vector<const pb::FunctionProto*>& out) {
   const pb::FunctionProto* function = called_function(node, model);
   if (function != nullptr && std::find(out.begin(), out.end(), function) == out.end()) {
     out.push_back(function);
@@ -219,15 +243,18 @@ void collect_functions(const pb::NodeProto& node, const pb::ModelProto& model, s
   }
 }
 
-void add_value(const std::string& name, const std::string& model_name, const ValueTypes& types, pb::ValueInfoProto& to) {
+void add_value(const std::string& name, const std::string& model_name, const ValueTypes& types,
+               pb::ValueInfoProto& to) {
   to.set_name(name);
   const auto type = types.find(model_name);
-  if (type != types.end() && type->second.dtype != domain::DType::Undefined) write_type(type->second, *to.mutable_type());
+  if (type != types.end() && type->second.dtype != domain::DType::Undefined)
+    write_type(type->second, *to.mutable_type());
 }
 
 }  // namespace
 
-CanonicalLayer canonical_layer(const pb::NodeProto& node, const pb::ModelProto& model, const ValueTypes& types, const Constants& constants) {
+CanonicalLayer canonical_layer(const pb::NodeProto& node, const pb::ModelProto& model,
+                               const ValueTypes& types, const Constants& constants) {
   CanonicalLayer out;
   Renamer::Scope names;
   pb::GraphProto& graph = *out.module.mutable_graph();
@@ -252,7 +279,8 @@ CanonicalLayer canonical_layer(const pb::NodeProto& node, const pb::ModelProto& 
   renamer.node(node, *graph.add_node());
   std::vector<const pb::FunctionProto*> functions;
   collect_functions(node, model, functions);
-  for (const pb::FunctionProto* function : functions) renamer.function(*function, *out.module.add_functions());
+  for (const pb::FunctionProto* function : functions)
+    renamer.function(*function, *out.module.add_functions());
 
   std::set<std::string> domains = renamer.used_domains();
   domains.insert("");  // operators of other domains may be defined by ONNX's own ones
@@ -273,7 +301,17 @@ std::int64_t ir_version_for(const pb::ModelProto& module, const CanonicalLayer& 
     std::int64_t ir;
   };
   // From ONNX's own table of releases; below 4 every constant would have to be an input too.
-  static constexpr std::array<Step, 11> kSteps = {{{0, 4}, {10, 5}, {11, 6}, {12, 7}, {15, 8}, {19, 9}, {21, 10}, {23, 11}, {24, 12}, {25, 13}, {28, 14}}};
+  static constexpr std::array<Step, 11> kSteps = {{{0, 4},
+                                                   {10, 5},
+                                                   {11, 6},
+                                                   {12, 7},
+                                                   {15, 8},
+                                                   {19, 9},
+                                                   {21, 10},
+                                                   {23, 11},
+                                                   {24, 12},
+                                                   {25, 13},
+                                                   {28, 14}}};
   std::int64_t version = 4;
   const std::int64_t opset = opset_version(module, "");
   for (const Step& step : kSteps) {
@@ -288,8 +326,10 @@ std::int64_t ir_version_for(const pb::ModelProto& module, const CanonicalLayer& 
     if (type > pb::TensorProto::FLOAT4E2M1) version = std::max<std::int64_t>(version, 13);
   };
   for (const auto& [name, value] : layer.constants) hold(static_cast<int>(value->type.dtype));
-  for (const pb::ValueInfoProto& input : module.graph().input()) hold(input.type().tensor_type().elem_type());
-  for (const pb::ValueInfoProto& output : module.graph().output()) hold(output.type().tensor_type().elem_type());
+  for (const pb::ValueInfoProto& input : module.graph().input())
+    hold(input.type().tensor_type().elem_type());
+  for (const pb::ValueInfoProto& output : module.graph().output())
+    hold(output.type().tensor_type().elem_type());
   return std::min<std::int64_t>(version, pb::IR_VERSION);
 }
 

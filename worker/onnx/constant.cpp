@@ -20,11 +20,14 @@ constexpr std::uint64_t kMaxWrittenIntegers = std::uint64_t{64} << 20;
 
 DType dtype_of(const pb::TensorProto& tensor) { return static_cast<DType>(tensor.data_type()); }
 
-std::string name_of(const std::string& name) { return name.empty() ? std::string("a constant") : "the constant '" + name + "'"; }
+std::string name_of(const std::string& name) {
+  return name.empty() ? std::string("a constant") : "the constant '" + name + "'";
+}
 
 std::string dims_text(const std::vector<std::int64_t>& dims) {
   std::string out = "[";
-  for (std::size_t i = 0; i < dims.size(); ++i) out += (i == 0 ? "" : ",") + std::to_string(dims[i]);
+  for (std::size_t i = 0; i < dims.size(); ++i)
+    out += (i == 0 ? "" : ",") + std::to_string(dims[i]);
   return out + "]";
 }
 
@@ -42,12 +45,17 @@ Bytes typed_data(const pb::TensorProto& tensor) {
   const unsigned bits = element_bits(dtype_of(tensor));
   switch (dtype_of(tensor)) {
     case DType::Float32:
-    case DType::Complex64: return pack_field(tensor.float_data(), 4);
+    case DType::Complex64:
+      return pack_field(tensor.float_data(), 4);
     case DType::Float64:
-    case DType::Complex128: return pack_field(tensor.double_data(), 8);
-    case DType::Int64: return pack_field(tensor.int64_data(), 8);
-    case DType::UInt32: return pack_field(tensor.uint64_data(), 4);
-    case DType::UInt64: return pack_field(tensor.uint64_data(), 8);
+    case DType::Complex128:
+      return pack_field(tensor.double_data(), 8);
+    case DType::Int64:
+      return pack_field(tensor.int64_data(), 8);
+    case DType::UInt32:
+      return pack_field(tensor.uint64_data(), 4);
+    case DType::UInt64:
+      return pack_field(tensor.uint64_data(), 8);
     default:
       // All narrow types share int32_data; types below a byte come packed, a byte in each entry.
       return pack_field(tensor.int32_data(), std::max(bits, 8U) / 8);
@@ -58,25 +66,32 @@ Result<Constant> build(const pb::TensorProto& tensor, Bytes* movable_raw) {
   Constant out;
   out.type.dtype = dtype_of(tensor);
   out.type.dims = {tensor.dims().begin(), tensor.dims().end()};
-  const auto invalid = [&](const std::string& why) { return fail(ErrorCode::InvalidInput, name_of(tensor.name()) + " " + why); };
+  const auto invalid = [&](const std::string& why) {
+    return fail(ErrorCode::InvalidInput, name_of(tensor.name()) + " " + why);
+  };
   if (tensor.has_segment()) return invalid("is stored in segments, which ONNX has given up");
   const auto count = element_count(out.type.dims);
   if (!count) return invalid("has the impossible shape " + dims_text(out.type.dims));
   if (out.is_string()) {
     if (tensor.string_data_size() != *count) {
-      return invalid("holds " + std::to_string(tensor.string_data_size()) + " strings, its shape " + dims_text(out.type.dims) + " needs " +
-                     std::to_string(*count));
+      return invalid("holds " + std::to_string(tensor.string_data_size()) + " strings, its shape " +
+                     dims_text(out.type.dims) + " needs " + std::to_string(*count));
     }
     out.strings = {tensor.string_data().begin(), tensor.string_data().end()};
     return out;
   }
   const auto size = raw_bytes(out.type.dtype, out.type.dims);
-  if (element_bits(out.type.dtype) == 0) return invalid("has the unknown element type " + std::to_string(tensor.data_type()));
-  if (!size || *size > kMaxTensorBytes) return invalid("has the shape " + dims_text(out.type.dims) + ", which is more than 2 GiB");
-  Bytes data = !tensor.has_raw_data() ? typed_data(tensor) : movable_raw != nullptr ? std::move(*movable_raw) : tensor.raw_data();
+  if (element_bits(out.type.dtype) == 0)
+    return invalid("has the unknown element type " + std::to_string(tensor.data_type()));
+  if (!size || *size > kMaxTensorBytes)
+    return invalid("has the shape " + dims_text(out.type.dims) + ", which is more than 2 GiB");
+  Bytes data = !tensor.has_raw_data()   ? typed_data(tensor)
+               : movable_raw != nullptr ? std::move(*movable_raw)
+                                        : tensor.raw_data();
   if (data.size() != *size) {
-    return invalid("holds " + std::to_string(data.size()) + " bytes of data, its shape " + dims_text(out.type.dims) + " and type " +
-                   type_text(out.type.dtype) + " need " + std::to_string(*size));
+    return invalid("holds " + std::to_string(data.size()) + " bytes of data, its shape " +
+                   dims_text(out.type.dims) + " and type " + type_text(out.type.dtype) + " need " +
+                   std::to_string(*size));
   }
   return make_constant(std::move(out.type), std::move(data));
 }
@@ -99,26 +114,32 @@ void append_integers(const Constant& value, std::vector<std::int64_t>& out) {
 }  // namespace
 
 unsigned element_bits(DType type) {
-  if (const std::size_t bytes = domain::dtype_size(type); bytes != 0) return static_cast<unsigned>(bytes) * 8;
+  if (const std::size_t bytes = domain::dtype_size(type); bytes != 0)
+    return static_cast<unsigned>(bytes) * 8;
   switch (static_cast<int>(type)) {
     case pb::TensorProto::FLOAT8E4M3FN:
     case pb::TensorProto::FLOAT8E4M3FNUZ:
     case pb::TensorProto::FLOAT8E5M2:
     case pb::TensorProto::FLOAT8E5M2FNUZ:
-    case pb::TensorProto::FLOAT8E8M0: return 8;
+    case pb::TensorProto::FLOAT8E8M0:
+      return 8;
     case pb::TensorProto::UINT4:
     case pb::TensorProto::INT4:
-    case pb::TensorProto::FLOAT4E2M1: return 4;
+    case pb::TensorProto::FLOAT4E2M1:
+      return 4;
     case pb::TensorProto::UINT2:
-    case pb::TensorProto::INT2: return 2;
-    default: return 0;
+    case pb::TensorProto::INT2:
+      return 2;
+    default:
+      return 0;
   }
 }
 
 std::string type_text(DType type) {
   if (element_bits(type) == 0 || domain::dtype_size(type) != 0) return domain::dtype_name(type);
   std::string name = pb::TensorProto_DataType_Name(static_cast<pb::TensorProto_DataType>(type));
-  std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](unsigned char c) { return std::tolower(c); });
   return name;
 }
 
@@ -138,7 +159,8 @@ std::optional<std::uint64_t> raw_bytes(DType type, const std::vector<std::int64_
   const unsigned bits = element_bits(type);
   if (!count || bits == 0) return std::nullopt;
   std::uint64_t all = 0;
-  if (__builtin_mul_overflow(static_cast<std::uint64_t>(*count), std::uint64_t{bits}, &all)) return std::nullopt;
+  if (__builtin_mul_overflow(static_cast<std::uint64_t>(*count), std::uint64_t{bits}, &all))
+    return std::nullopt;
   return (all + 7) / 8;
 }
 
@@ -156,16 +178,33 @@ std::optional<std::vector<std::int64_t>> Constant::integers() const {
   if (repeated) return written_out().integers();
   std::vector<std::int64_t> out;
   switch (type.dtype) {
-    case DType::Int64: append_integers<std::int64_t>(*this, out); break;
-    case DType::Int32: append_integers<std::int32_t>(*this, out); break;
-    case DType::Int16: append_integers<std::int16_t>(*this, out); break;
-    case DType::Int8: append_integers<std::int8_t>(*this, out); break;
-    case DType::UInt64: append_integers<std::uint64_t>(*this, out); break;
-    case DType::UInt32: append_integers<std::uint32_t>(*this, out); break;
-    case DType::UInt16: append_integers<std::uint16_t>(*this, out); break;
+    case DType::Int64:
+      append_integers<std::int64_t>(*this, out);
+      break;
+    case DType::Int32:
+      append_integers<std::int32_t>(*this, out);
+      break;
+    case DType::Int16:
+      append_integers<std::int16_t>(*this, out);
+      break;
+    case DType::Int8:
+      append_integers<std::int8_t>(*this, out);
+      break;
+    case DType::UInt64:
+      append_integers<std::uint64_t>(*this, out);
+      break;
+    case DType::UInt32:
+      append_integers<std::uint32_t>(*this, out);
+      break;
+    case DType::UInt16:
+      append_integers<std::uint16_t>(*this, out);
+      break;
     case DType::UInt8:
-    case DType::Bool: append_integers<std::uint8_t>(*this, out); break;
-    default: return std::nullopt;
+    case DType::Bool:
+      append_integers<std::uint8_t>(*this, out);
+      break;
+    default:
+      return std::nullopt;
   }
   return out;
 }
@@ -206,9 +245,10 @@ Result<Constant> read_sparse(const pb::SparseTensorProto& sparse) {
   const std::size_t rank = out.type.dims.size();
   const auto number = static_cast<std::size_t>(values->type.elements());
   const bool linear = places->type.dims.size() == 1;
-  if (!count || !size || *size > kMaxTensorBytes || each == 0 || !index || values->type.dims.size() != 1 ||
-      index->size() != number * (linear ? 1 : rank)) {
-    return fail(ErrorCode::InvalidInput, name + " is a sparse tensor whose values, indices and shape do not fit together");
+  if (!count || !size || *size > kMaxTensorBytes || each == 0 || !index ||
+      values->type.dims.size() != 1 || index->size() != number * (linear ? 1 : rank)) {
+    return fail(ErrorCode::InvalidInput,
+                name + " is a sparse tensor whose values, indices and shape do not fit together");
   }
   Bytes data(*size, '\0');
   for (std::size_t i = 0; i < number; ++i) {
@@ -222,8 +262,11 @@ Result<Constant> read_sparse(const pb::SparseTensorProto& sparse) {
         if (place >= 0) place = place * out.type.dims[axis] + at;
       }
     }
-    if (place < 0 || place >= *count) return fail(ErrorCode::InvalidInput, name + " is a sparse tensor with an index outside its shape");
-    data.replace(static_cast<std::size_t>(place) * each, each, values->bytes.substr(i * each, each));
+    if (place < 0 || place >= *count)
+      return fail(ErrorCode::InvalidInput,
+                  name + " is a sparse tensor with an index outside its shape");
+    data.replace(static_cast<std::size_t>(place) * each, each,
+                 values->bytes.substr(i * each, each));
   }
   return make_constant(std::move(out.type), std::move(data));
 }
@@ -241,12 +284,14 @@ Result<Constant> read_constant_node(const pb::NodeProto& node) {
       return make_constant({DType::Int64, {}}, raw_of(&value, 1));
     }
     if (attribute.name() == "value_floats") {
-      return make_constant({DType::Float32, {attribute.floats_size()}},
-                           raw_of(attribute.floats().data(), static_cast<std::size_t>(attribute.floats_size())));
+      return make_constant(
+          {DType::Float32, {attribute.floats_size()}},
+          raw_of(attribute.floats().data(), static_cast<std::size_t>(attribute.floats_size())));
     }
     if (attribute.name() == "value_ints") {
-      return make_constant({DType::Int64, {attribute.ints_size()}},
-                           raw_of(attribute.ints().data(), static_cast<std::size_t>(attribute.ints_size())));
+      return make_constant(
+          {DType::Int64, {attribute.ints_size()}},
+          raw_of(attribute.ints().data(), static_cast<std::size_t>(attribute.ints_size())));
     }
     if (attribute.name() == "value_string" || attribute.name() == "value_strings") {
       Constant out;
@@ -260,7 +305,9 @@ Result<Constant> read_constant_node(const pb::NodeProto& node) {
       return out;
     }
   }
-  return fail(ErrorCode::InvalidInput, "the Constant node '" + (node.output_size() > 0 ? node.output(0) : node.name()) + "' has no value");
+  return fail(ErrorCode::InvalidInput, "the Constant node '" +
+                                           (node.output_size() > 0 ? node.output(0) : node.name()) +
+                                           "' has no value");
 }
 
 void write_constant(const Constant& value, pb::TensorProto& tensor) {

@@ -21,9 +21,12 @@ Result<void> write_repeated(const Constant& value, const std::filesystem::path& 
   base::Bytes piece;
   while (piece.size() < kPiece) piece.append(value.bytes);
   for (std::uint64_t left = value.size(); left > 0;) {
-    const ssize_t done = ::write(fd, piece.data(), std::min<std::uint64_t>(left, piece.size() / value.bytes.size() * value.bytes.size()));
+    const ssize_t done = ::write(
+        fd, piece.data(),
+        std::min<std::uint64_t>(left, piece.size() / value.bytes.size() * value.bytes.size()));
     if (done < 0 && errno == EINTR) continue;
-    // A short write may end inside an element, so what follows would be shifted: only a full disk does that here.
+    // A short write may end inside an element, so what follows would be shifted: only a full disk
+    // does that here.
     if (done < 0 || static_cast<std::uint64_t>(done) % value.bytes.size() != 0) {
       const int saved = done < 0 ? errno : ENOSPC;
       ::close(fd);
@@ -47,7 +50,8 @@ Result<domain::DataFile> store_data(const Constant& value, const base::BlobFolde
     auto scratch = base::ScratchFolder::make(blobs.root() / "tmp", "constant");
     if (!scratch) return fail(std::move(scratch.error()));
     const auto file = scratch->path() / "data";
-    if (auto written = write_repeated(value, file); !written) return fail(std::move(written.error()));
+    if (auto written = write_repeated(value, file); !written)
+      return fail(std::move(written.error()));
     digest = blobs.put_file(file);
   } else {
     digest = blobs.put(value.bytes);
@@ -72,7 +76,8 @@ void refer_to_data(const Constant& value, const domain::DataFile& data, pb::Tens
   add("length", std::to_string(data.bytes));
 }
 
-Result<std::optional<domain::DataFile>> write_tensor(const Constant& value, pb::TensorProto& tensor, const base::BlobFolder& blobs) {
+Result<std::optional<domain::DataFile>> write_tensor(const Constant& value, pb::TensorProto& tensor,
+                                                     const base::BlobFolder& blobs) {
   if (!goes_to_file(value)) {
     write_constant(value, tensor);
     return std::optional<domain::DataFile>();

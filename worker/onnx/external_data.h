@@ -1,4 +1,5 @@
-// Constants that a model keeps in files beside it. Only files inside the model's own folder are ever opened.
+// Constants that a model keeps in files beside it. Only files inside the model's own folder are
+// ever opened.
 #pragma once
 
 #include <filesystem>

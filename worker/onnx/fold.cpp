@@ -19,7 +19,9 @@ using Ints = std::vector<std::int64_t>;
 constexpr std::uint64_t kMaxFolded = std::uint64_t{512} << 20;
 constexpr std::uint64_t kMaxFoldedInAll = std::uint64_t{1} << 30;
 
-std::size_t element_bytes(const Constant& value) { return value.is_string() ? 0 : element_bits(value.type.dtype) / 8; }
+std::size_t element_bytes(const Constant& value) {
+  return value.is_string() ? 0 : element_bits(value.type.dtype) / 8;
+}
 
 std::optional<std::uint64_t> allowed_size(const TensorType& type) {
   const auto size = raw_bytes(type.dtype, type.dims);
@@ -33,14 +35,16 @@ Ints strides_of(const Ints& dims) {
 }
 
 /// out[i0,i1,..] = source[base + i0*strides[0] + ...]; strides count elements.
-Bytes strided_copy(const Constant& source, const Ints& out_dims, std::int64_t base, const Ints& strides) {
+Bytes strided_copy(const Constant& source, const Ints& out_dims, std::int64_t base,
+                   const Ints& strides) {
   const std::size_t each = element_bytes(source);
   const auto count = static_cast<std::size_t>(element_count(out_dims).value_or(0));
   Bytes out(count * each, '\0');
   Ints index(out_dims.size(), 0);
   std::int64_t from = base;
   for (std::size_t n = 0; n < count; ++n) {
-    std::memcpy(out.data() + n * each, source.bytes.data() + static_cast<std::size_t>(from) * each, each);
+    std::memcpy(out.data() + n * each, source.bytes.data() + static_cast<std::size_t>(from) * each,
+                each);
     for (std::size_t axis = out_dims.size(); axis-- > 0;) {
       from += strides[axis];
       if (++index[axis] < out_dims[axis]) break;
@@ -66,7 +70,8 @@ Bytes broadcast(const Constant& value, const Ints& out_dims) {
   const Ints own = strides_of(value.type.dims);
   Ints strides(out_dims.size(), 0);
   const std::size_t shift = out_dims.size() - value.type.dims.size();
-  for (std::size_t i = 0; i < value.type.dims.size(); ++i) strides[i + shift] = value.type.dims[i] == 1 ? 0 : own[i];
+  for (std::size_t i = 0; i < value.type.dims.size(); ++i)
+    strides[i + shift] = value.type.dims[i] == 1 ? 0 : own[i];
   return strided_copy(value, out_dims, 0, strides);
 }
 
@@ -86,13 +91,15 @@ std::optional<Constant> with_dims(const Constant& value, Ints dims) {
 }
 
 /// A numeric list from an input, else from an attribute of the same meaning (older opsets).
-std::optional<Ints> list_of(const pb::NodeProto& node, const std::vector<const Constant*>& inputs, std::size_t place, const char* attribute) {
+std::optional<Ints> list_of(const pb::NodeProto& node, const std::vector<const Constant*>& inputs,
+                            std::size_t place, const char* attribute) {
   if (place < inputs.size() && inputs[place] != nullptr) return inputs[place]->integers();
   if (find_attribute(node, attribute) != nullptr) return ints_attribute(node, attribute);
   return std::nullopt;
 }
 
-std::optional<Constant> slice(const pb::NodeProto& node, const std::vector<const Constant*>& inputs) {
+std::optional<Constant> slice(const pb::NodeProto& node,
+                              const std::vector<const Constant*>& inputs) {
   const Constant& data = *inputs[0];
   const auto starts = list_of(node, inputs, 1, "starts");
   const auto ends = list_of(node, inputs, 2, "ends");
@@ -114,7 +121,9 @@ std::optional<Constant> slice(const pb::NodeProto& node, const std::vector<const
     const std::int64_t size = data.type.dims[*axis];
     const std::int64_t low = step > 0 ? 0 : -1;
     const std::int64_t high = step > 0 ? size : size - 1;
-    const auto place = [&](std::int64_t at) { return std::clamp(at < 0 ? at + size : at, low, high); };
+    const auto place = [&](std::int64_t at) {
+      return std::clamp(at < 0 ? at + size : at, low, high);
+    };
     const std::int64_t start = std::max<std::int64_t>(place((*starts)[i]), 0);
     const std::int64_t end = place((*ends)[i]);
     const std::int64_t distance = step > 0 ? end - start : start - end;
@@ -129,7 +138,8 @@ std::optional<Constant> slice(const pb::NodeProto& node, const std::vector<const
   return make_constant(type, strided_copy(data, dims, first, strides));
 }
 
-std::optional<Constant> concat(const pb::NodeProto& node, const std::vector<const Constant*>& inputs) {
+std::optional<Constant> concat(const pb::NodeProto& node,
+                               const std::vector<const Constant*>& inputs) {
   std::vector<Constant> parts;
   for (const Constant* input : inputs) {
     if (input == nullptr || !allowed_size(input->type)) return std::nullopt;
@@ -162,7 +172,8 @@ std::optional<Constant> concat(const pb::NodeProto& node, const std::vector<cons
   return make_constant(std::move(type), std::move(out));
 }
 
-std::optional<Constant> gather(const pb::NodeProto& node, const std::vector<const Constant*>& inputs) {
+std::optional<Constant> gather(const pb::NodeProto& node,
+                               const std::vector<const Constant*>& inputs) {
   const Constant& data = *inputs[0];
   if (inputs.size() < 2 || inputs[1] == nullptr) return std::nullopt;
   const auto indices = inputs[1]->integers();
@@ -197,7 +208,8 @@ std::optional<Constant> gather(const pb::NodeProto& node, const std::vector<cons
   return make_constant(std::move(type), std::move(out));
 }
 
-std::optional<Constant> squeeze(const pb::NodeProto& node, const std::vector<const Constant*>& inputs) {
+std::optional<Constant> squeeze(const pb::NodeProto& node,
+                                const std::vector<const Constant*>& inputs) {
   const Ints& dims = inputs[0]->type.dims;
   const auto axes = list_of(node, inputs, 1, "axes");
   std::vector<bool> drop(dims.size(), false);
@@ -214,7 +226,8 @@ std::optional<Constant> squeeze(const pb::NodeProto& node, const std::vector<con
   return with_dims(*inputs[0], std::move(out));
 }
 
-std::optional<Constant> unsqueeze(const pb::NodeProto& node, const std::vector<const Constant*>& inputs) {
+std::optional<Constant> unsqueeze(const pb::NodeProto& node,
+                                  const std::vector<const Constant*>& inputs) {
   const Ints& dims = inputs[0]->type.dims;
   const auto axes = list_of(node, inputs, 1, "axes");
   if (!axes) return std::nullopt;
@@ -231,7 +244,8 @@ std::optional<Constant> unsqueeze(const pb::NodeProto& node, const std::vector<c
   return with_dims(*inputs[0], std::move(out));
 }
 
-std::optional<Constant> reshape(const pb::NodeProto& node, const std::vector<const Constant*>& inputs) {
+std::optional<Constant> reshape(const pb::NodeProto& node,
+                                const std::vector<const Constant*>& inputs) {
   const auto shape = list_of(node, inputs, 1, "shape");
   const auto count = element_count(inputs[0]->type.dims);
   if (!shape || !count) return std::nullopt;
@@ -258,7 +272,8 @@ std::optional<Constant> reshape(const pb::NodeProto& node, const std::vector<con
   return with_dims(*inputs[0], std::move(dims));
 }
 
-std::optional<Constant> transpose(const pb::NodeProto& node, const std::vector<const Constant*>& inputs) {
+std::optional<Constant> transpose(const pb::NodeProto& node,
+                                  const std::vector<const Constant*>& inputs) {
   const Constant& data = *inputs[0];
   const std::size_t rank = data.type.dims.size();
   Ints perm = ints_attribute(node, "perm");
@@ -283,7 +298,8 @@ std::optional<Constant> transpose(const pb::NodeProto& node, const std::vector<c
   return make_constant(type, strided_copy(data, dims, 0, strides));
 }
 
-std::optional<Constant> constant_of_shape(const pb::NodeProto& node, const std::vector<const Constant*>& inputs) {
+std::optional<Constant> constant_of_shape(const pb::NodeProto& node,
+                                          const std::vector<const Constant*>& inputs) {
   const auto dims = inputs[0]->integers();
   if (!dims) return std::nullopt;
   Constant element = make_constant({DType::Float32, {1}}, Bytes(4, '\0'));
@@ -303,7 +319,8 @@ float half_to_float(std::uint16_t half) {
   const int mantissa = half & 0x3FF;
   float value = 0;
   if (exponent == 31) {
-    value = mantissa != 0 ? std::numeric_limits<float>::quiet_NaN() : std::numeric_limits<float>::infinity();
+    value = mantissa != 0 ? std::numeric_limits<float>::quiet_NaN()
+                          : std::numeric_limits<float>::infinity();
   } else if (exponent == 0) {
     value = std::ldexp(static_cast<float>(mantissa), -24);
   } else {
@@ -316,7 +333,8 @@ std::uint16_t to_bfloat16(float value) {
   std::uint32_t bits = 0;
   std::memcpy(&bits, &value, sizeof bits);
   if (std::isnan(value)) return static_cast<std::uint16_t>((bits >> 16) | 0x40U);
-  return static_cast<std::uint16_t>((bits + 0x7FFFU + ((bits >> 16) & 1U)) >> 16);  // to nearest, ties to even
+  return static_cast<std::uint16_t>((bits + 0x7FFFU + ((bits >> 16) & 1U)) >>
+                                    16);  // to nearest, ties to even
 }
 
 std::optional<std::vector<double>> reals_of(const Constant& value) {
@@ -328,9 +346,16 @@ std::optional<std::vector<double>> reals_of(const Constant& value) {
     }
   };
   switch (value.type.dtype) {
-    case DType::Float32: read_all(float{}, [](float x) { return static_cast<double>(x); }); break;
-    case DType::Float64: read_all(double{}, [](double x) { return x; }); break;
-    case DType::Float16: read_all(std::uint16_t{}, [](std::uint16_t x) { return static_cast<double>(half_to_float(x)); }); break;
+    case DType::Float32:
+      read_all(float{}, [](float x) { return static_cast<double>(x); });
+      break;
+    case DType::Float64:
+      read_all(double{}, [](double x) { return x; });
+      break;
+    case DType::Float16:
+      read_all(std::uint16_t{},
+               [](std::uint16_t x) { return static_cast<double>(half_to_float(x)); });
+      break;
     case DType::BFloat16:
       read_all(std::uint16_t{}, [](std::uint16_t x) {
         const std::uint32_t bits = std::uint32_t{x} << 16;
@@ -339,7 +364,8 @@ std::optional<std::vector<double>> reals_of(const Constant& value) {
         return static_cast<double>(wide);
       });
       break;
-    default: return std::nullopt;
+    default:
+      return std::nullopt;
   }
   return out;
 }
@@ -349,14 +375,17 @@ void append(Bytes& out, T value) {
   out.append(reinterpret_cast<const char*>(&value), sizeof value);
 }
 
-std::optional<Constant> cast(const pb::NodeProto& node, const std::vector<const Constant*>& inputs) {
+std::optional<Constant> cast(const pb::NodeProto& node,
+                             const std::vector<const Constant*>& inputs) {
   const Constant& data = *inputs[0];
   const auto to = static_cast<DType>(int_attribute(node, "to", 0));
   if (to == data.type.dtype) return data;
-  if (to != DType::Int64 && to != DType::Int32 && to != DType::Float32 && to != DType::BFloat16) return std::nullopt;
+  if (to != DType::Int64 && to != DType::Int32 && to != DType::Float32 && to != DType::BFloat16)
+    return std::nullopt;
   Bytes out;
   const bool to_integer = to == DType::Int64 || to == DType::Int32;
-  if (auto integers = data.repeated ? std::nullopt : data.integers(); integers && data.type.dtype != DType::UInt64) {
+  if (auto integers = data.repeated ? std::nullopt : data.integers();
+      integers && data.type.dtype != DType::UInt64) {
     for (const std::int64_t value : *integers) {
       if (to == DType::Int64) append(out, value);
       if (to == DType::Int32) append(out, static_cast<std::int32_t>(value));
@@ -402,10 +431,14 @@ struct Pair {
 };
 
 std::optional<Pair> broadcast_pair(const std::vector<const Constant*>& inputs) {
-  if (inputs.size() != 2 || inputs[1] == nullptr || inputs[0]->type.dtype != inputs[1]->type.dtype) return std::nullopt;
+  if (inputs.size() != 2 || inputs[1] == nullptr || inputs[0]->type.dtype != inputs[1]->type.dtype)
+    return std::nullopt;
   auto dims = broadcast_dims(inputs[0]->type.dims, inputs[1]->type.dims);
-  if (!dims || !allowed_size({inputs[0]->type.dtype, *dims}) || !allowed_size(inputs[0]->type) || !allowed_size(inputs[1]->type)) return std::nullopt;
-  return Pair{*dims, broadcast(inputs[0]->written_out(), *dims), broadcast(inputs[1]->written_out(), *dims)};
+  if (!dims || !allowed_size({inputs[0]->type.dtype, *dims}) || !allowed_size(inputs[0]->type) ||
+      !allowed_size(inputs[1]->type))
+    return std::nullopt;
+  return Pair{*dims, broadcast(inputs[0]->written_out(), *dims),
+              broadcast(inputs[1]->written_out(), *dims)};
 }
 
 std::optional<Constant> multiply(const std::vector<const Constant*>& inputs) {
@@ -415,11 +448,18 @@ std::optional<Constant> multiply(const std::vector<const Constant*>& inputs) {
   const TensorType type{inputs[0]->type.dtype, pair->dims};
   switch (type.dtype) {
     // Unsigned, so that an overflow wraps as it does in every engine.
-    case DType::Int64: return make_constant(type, combine<std::uint64_t, std::uint64_t>(pair->left, pair->right, times));
-    case DType::Int32: return make_constant(type, combine<std::uint32_t, std::uint32_t>(pair->left, pair->right, times));
-    case DType::Float32: return make_constant(type, combine<float, float>(pair->left, pair->right, times));
-    case DType::Float64: return make_constant(type, combine<double, double>(pair->left, pair->right, times));
-    default: return std::nullopt;
+    case DType::Int64:
+      return make_constant(type,
+                           combine<std::uint64_t, std::uint64_t>(pair->left, pair->right, times));
+    case DType::Int32:
+      return make_constant(type,
+                           combine<std::uint32_t, std::uint32_t>(pair->left, pair->right, times));
+    case DType::Float32:
+      return make_constant(type, combine<float, float>(pair->left, pair->right, times));
+    case DType::Float64:
+      return make_constant(type, combine<double, double>(pair->left, pair->right, times));
+    default:
+      return std::nullopt;
   }
 }
 
@@ -429,26 +469,39 @@ std::optional<Constant> equal(const std::vector<const Constant*>& inputs) {
   const auto same = [](auto a, auto b) { return a == b; };
   const TensorType type{DType::Bool, pair->dims};
   const DType from = inputs[0]->type.dtype;
-  if (from == DType::Float32) return make_constant(type, combine<float, std::uint8_t>(pair->left, pair->right, same));
-  if (from == DType::Float64) return make_constant(type, combine<double, std::uint8_t>(pair->left, pair->right, same));
+  if (from == DType::Float32)
+    return make_constant(type, combine<float, std::uint8_t>(pair->left, pair->right, same));
+  if (from == DType::Float64)
+    return make_constant(type, combine<double, std::uint8_t>(pair->left, pair->right, same));
   if (!domain::is_integer(from) && from != DType::Bool) return std::nullopt;
   switch (domain::dtype_size(from)) {
-    case 1: return make_constant(type, combine<std::uint8_t, std::uint8_t>(pair->left, pair->right, same));
-    case 2: return make_constant(type, combine<std::uint16_t, std::uint8_t>(pair->left, pair->right, same));
-    case 4: return make_constant(type, combine<std::uint32_t, std::uint8_t>(pair->left, pair->right, same));
-    case 8: return make_constant(type, combine<std::uint64_t, std::uint8_t>(pair->left, pair->right, same));
-    default: return std::nullopt;
+    case 1:
+      return make_constant(type,
+                           combine<std::uint8_t, std::uint8_t>(pair->left, pair->right, same));
+    case 2:
+      return make_constant(type,
+                           combine<std::uint16_t, std::uint8_t>(pair->left, pair->right, same));
+    case 4:
+      return make_constant(type,
+                           combine<std::uint32_t, std::uint8_t>(pair->left, pair->right, same));
+    case 8:
+      return make_constant(type,
+                           combine<std::uint64_t, std::uint8_t>(pair->left, pair->right, same));
+    default:
+      return std::nullopt;
   }
 }
 
 std::optional<Constant> where(const std::vector<const Constant*>& inputs) {
   if (inputs.size() != 3 || inputs[1] == nullptr || inputs[2] == nullptr) return std::nullopt;
   const Constant& condition = *inputs[0];
-  if (condition.type.dtype != DType::Bool || inputs[1]->type.dtype != inputs[2]->type.dtype) return std::nullopt;
+  if (condition.type.dtype != DType::Bool || inputs[1]->type.dtype != inputs[2]->type.dtype)
+    return std::nullopt;
   const auto values = broadcast_dims(inputs[1]->type.dims, inputs[2]->type.dims);
   const auto dims = values ? broadcast_dims(condition.type.dims, *values) : std::nullopt;
   const std::size_t each = element_bytes(*inputs[1]);
-  if (!dims || each == 0 || !allowed_size({inputs[1]->type.dtype, *dims}) || !allowed_size(inputs[1]->type) || !allowed_size(inputs[2]->type)) {
+  if (!dims || each == 0 || !allowed_size({inputs[1]->type.dtype, *dims}) ||
+      !allowed_size(inputs[1]->type) || !allowed_size(inputs[2]->type)) {
     return std::nullopt;
   }
   const Bytes choice = broadcast(condition.written_out(), *dims);
@@ -466,7 +519,9 @@ std::optional<Constant> shape_of(const pb::NodeProto& node, const ValueTypes& ty
   if (found == types.end() || !found->second.fixed()) return std::nullopt;
   const Ints& dims = *found->second.dims;
   const auto rank = static_cast<std::int64_t>(dims.size());
-  const auto place = [&](std::int64_t at) { return std::clamp<std::int64_t>(at < 0 ? at + rank : at, 0, rank); };
+  const auto place = [&](std::int64_t at) {
+    return std::clamp<std::int64_t>(at < 0 ? at + rank : at, 0, rank);
+  };
   const std::int64_t start = place(int_attribute(node, "start", 0));
   const std::int64_t end = std::max(place(int_attribute(node, "end", rank)), start);
   Bytes out;
@@ -476,8 +531,11 @@ std::optional<Constant> shape_of(const pb::NodeProto& node, const ValueTypes& ty
 
 }  // namespace
 
-std::optional<Constant> evaluate(const pb::NodeProto& node, const std::vector<const Constant*>& inputs) {
-  if (inputs.empty() || inputs[0] == nullptr || element_bytes(*inputs[0]) == 0 || !in_default_domain(node)) return std::nullopt;
+std::optional<Constant> evaluate(const pb::NodeProto& node,
+                                 const std::vector<const Constant*>& inputs) {
+  if (inputs.empty() || inputs[0] == nullptr || element_bytes(*inputs[0]) == 0 ||
+      !in_default_domain(node))
+    return std::nullopt;
   const std::string& op = node.op_type();
   if (op == "Slice") return slice(node, inputs);
   if (op == "Concat") return concat(node, inputs);

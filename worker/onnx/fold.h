@@ -1,4 +1,5 @@
-// Values that are known before the model runs: initializers, Constant nodes, and what the shape arithmetic between them gives.
+// Values that are known before the model runs: initializers, Constant nodes, and what the shape
+// arithmetic between them gives.
 #pragma once
 
 #include <string>
@@ -13,8 +14,9 @@ namespace layerfarm::worker::onnx {
 
 class Constants {
  public:
-  /// Evaluates Shape (of a value with a known shape), Slice, Concat, Gather, Unsqueeze, Squeeze, Cast, ConstantOfShape, Reshape, Transpose, Mul, Equal
-  /// and Where over what is constant already, in the order of the nodes. Whatever cannot be evaluated is simply not constant.
+  /// Evaluates Shape (of a value with a known shape), Slice, Concat, Gather, Unsqueeze, Squeeze,
+  /// Cast, ConstantOfShape, Reshape, Transpose, Mul, Equal and Where over what is constant already,
+  /// in the order of the nodes. Whatever cannot be evaluated is simply not constant.
   static base::Result<Constants> find_all(const LoadedModel& model, const ValueTypes& types);
   [[nodiscard]] const Constant* find(const std::string& name) const;
 
@@ -23,6 +25,7 @@ class Constants {
 };
 
 /// One node over constant inputs (null: input left out); nothing when it cannot be evaluated.
-[[nodiscard]] std::optional<Constant> evaluate(const pb::NodeProto& node, const std::vector<const Constant*>& inputs);
+[[nodiscard]] std::optional<Constant> evaluate(const pb::NodeProto& node,
+                                               const std::vector<const Constant*>& inputs);
 
 }  // namespace layerfarm::worker::onnx

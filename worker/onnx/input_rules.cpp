@@ -17,19 +17,29 @@ struct Site {
   int place;
   const Surroundings& around;
 
-  [[nodiscard]] const ValueType* input(int i) const { return i < node.input_size() && !node.input(i).empty() ? around.type(node.input(i)) : nullptr; }
-  [[nodiscard]] const Constant* constant(int i) const {
-    return i < node.input_size() && !node.input(i).empty() ? around.constant(node.input(i)) : nullptr;
+  [[nodiscard]] const ValueType* input(int i) const {
+    return i < node.input_size() && !node.input(i).empty() ? around.type(node.input(i)) : nullptr;
   }
-  [[nodiscard]] const ValueType* output(int i) const { return i < node.output_size() && !node.output(i).empty() ? around.type(node.output(i)) : nullptr; }
+  [[nodiscard]] const Constant* constant(int i) const {
+    return i < node.input_size() && !node.input(i).empty() ? around.constant(node.input(i))
+                                                           : nullptr;
+  }
+  [[nodiscard]] const ValueType* output(int i) const {
+    return i < node.output_size() && !node.output(i).empty() ? around.type(node.output(i))
+                                                             : nullptr;
+  }
   /// Known dims, else nothing.
-  [[nodiscard]] std::optional<Ints> dims(const ValueType* type) const { return type != nullptr && type->fixed() ? type->dims : std::nullopt; }
+  [[nodiscard]] std::optional<Ints> dims(const ValueType* type) const {
+    return type != nullptr && type->fixed() ? type->dims : std::nullopt;
+  }
   /// How many numbers the input holds; 0 when that is not known.
   [[nodiscard]] std::size_t count() const {
     const auto own = dims(input(place));
     return own ? static_cast<std::size_t>(element_count(*own).value_or(0)) : 0;
   }
-  [[nodiscard]] bool is_integer() const { return input(place) != nullptr && domain::is_integer(input(place)->dtype); }
+  [[nodiscard]] bool is_integer() const {
+    return input(place) != nullptr && domain::is_integer(input(place)->dtype);
+  }
   [[nodiscard]] std::int64_t axis(std::int64_t fallback, std::size_t rank) const {
     const std::int64_t axis = int_attribute(node, "axis", fallback);
     return axis < 0 ? axis + static_cast<std::int64_t>(rank) : axis;
@@ -40,12 +50,16 @@ using Answer = std::optional<Demand>;
 using Rule = Answer (*)(const Site&);
 
 Answer range(double lo, double hi) { return Demand{.lo = lo, .hi = hi}; }
-Answer index_below(std::int64_t size) { return range(0, static_cast<double>(std::max<std::int64_t>(size, 1))); }
+Answer index_below(std::int64_t size) {
+  return range(0, static_cast<double>(std::max<std::int64_t>(size, 1)));
+}
 Answer exactly(const Ints& values) { return Demand{.values = {values.begin(), values.end()}}; }
 Answer exactly(std::int64_t value) { return exactly(Ints{value}); }
 
 std::int64_t at(const Ints& dims, std::int64_t axis) {
-  return axis >= 0 && axis < static_cast<std::int64_t>(dims.size()) ? dims[static_cast<std::size_t>(axis)] : 1;
+  return axis >= 0 && axis < static_cast<std::int64_t>(dims.size())
+             ? dims[static_cast<std::size_t>(axis)]
+             : 1;
 }
 
 /// 0, 1, 2 ...: axes that are all different.
@@ -55,7 +69,8 @@ Ints first_axes(std::size_t count) {
   return out;
 }
 
-// --- indices ---------------------------------------------------------------------------------------------------------
+// --- indices
+// ---------------------------------------------------------------------------------------------------------
 
 Answer along_axis(const Site& site) {
   const auto data = site.dims(site.input(0));
@@ -65,17 +80,21 @@ Answer along_axis(const Site& site) {
 /// Up to so many numbers are listed one by one.
 constexpr std::size_t kMostListed = 65536;
 
-/// Every index once: with one twice, the result would depend on the order in which an engine writes.
+/// Every index once: with one twice, the result would depend on the order in which an engine
+/// writes.
 Answer scatter_elements(const Site& site) {
   const auto data = site.dims(site.input(0));
   const auto own = site.dims(site.input(1));
   if (!data || !own || data->size() != own->size()) return along_axis(site);
   const std::int64_t axis = site.axis(0, data->size());
-  if (axis < 0 || axis >= static_cast<std::int64_t>(own->size()) || at(*own, axis) > at(*data, axis) || site.count() > kMostListed) return along_axis(site);
+  if (axis < 0 || axis >= static_cast<std::int64_t>(own->size()) ||
+      at(*own, axis) > at(*data, axis) || site.count() > kMostListed)
+    return along_axis(site);
   std::int64_t inner = 1;
   for (auto i = static_cast<std::size_t>(axis) + 1; i < own->size(); ++i) inner *= (*own)[i];
   Ints values;
-  for (std::size_t i = 0; i < site.count(); ++i) values.push_back(static_cast<std::int64_t>(i) / inner % at(*own, axis));
+  for (std::size_t i = 0; i < site.count(); ++i)
+    values.push_back(static_cast<std::int64_t>(i) / inner % at(*own, axis));
   return exactly(values);
 }
 
@@ -83,20 +102,26 @@ Answer gather_nd(const Site& site) {
   const auto data = site.dims(site.input(0));
   const auto own = site.dims(site.input(1));
   if (!data || !own || own->empty()) return index_below(1);
-  const auto first = static_cast<std::size_t>(std::max<std::int64_t>(int_attribute(site.node, "batch_dims", 0), 0));
+  const auto first = static_cast<std::size_t>(
+      std::max<std::int64_t>(int_attribute(site.node, "batch_dims", 0), 0));
   std::int64_t smallest = std::numeric_limits<std::int64_t>::max();
-  for (std::size_t i = first; i < data->size() && i < first + static_cast<std::size_t>(own->back()); ++i) smallest = std::min(smallest, (*data)[i]);
+  for (std::size_t i = first; i < data->size() && i < first + static_cast<std::size_t>(own->back());
+       ++i)
+    smallest = std::min(smallest, (*data)[i]);
   return index_below(smallest == std::numeric_limits<std::int64_t>::max() ? 1 : smallest);
 }
 
 Answer scatter_nd(const Site& site) {
   const auto data = site.dims(site.input(0));
   const auto own = site.dims(site.input(1));
-  if (!data || !own || own->empty() || own->back() <= 0 || own->back() > static_cast<std::int64_t>(data->size())) return gather_nd(site);
+  if (!data || !own || own->empty() || own->back() <= 0 ||
+      own->back() > static_cast<std::int64_t>(data->size()))
+    return gather_nd(site);
   const auto depth = static_cast<std::size_t>(own->back());
   const Ints head(data->begin(), data->begin() + static_cast<std::ptrdiff_t>(depth));
   const auto tuples = static_cast<std::int64_t>(site.count() / depth);
-  if (element_count(head).value_or(0) < tuples || site.count() > kMostListed) return gather_nd(site);
+  if (element_count(head).value_or(0) < tuples || site.count() > kMostListed)
+    return gather_nd(site);
   Ints values;
   for (std::int64_t tuple = 0; tuple < tuples; ++tuple) {
     Ints place(depth, 0);
@@ -111,7 +136,9 @@ Answer scatter_nd(const Site& site) {
 }
 
 std::int64_t one_hot_depth(const Site& site) {
-  if (const Constant* depth = site.constant(1); depth != nullptr && depth->integers() && !depth->integers()->empty()) return depth->integers()->front();
+  if (const Constant* depth = site.constant(1);
+      depth != nullptr && depth->integers() && !depth->integers()->empty())
+    return depth->integers()->front();
   const auto out = site.dims(site.output(0));
   return out ? at(*out, site.axis(-1, out->size())) : 2;
 }
@@ -143,15 +170,19 @@ Answer table_rows(const Site& site, int table) {
   return index_below(rows ? at(*rows, 0) : 1);
 }
 
-// --- lengths ---------------------------------------------------------------------------------------------------------
+// --- lengths
+// ---------------------------------------------------------------------------------------------------------
 
 Answer sequence_lengths(const Site& site) {
   const auto data = site.dims(site.input(0));
-  const std::int64_t axis = site.node.op_type() == "ReverseSequence" ? int_attribute(site.node, "time_axis", 0) : int_attribute(site.node, "layout", 0);
+  const std::int64_t axis = site.node.op_type() == "ReverseSequence"
+                                ? int_attribute(site.node, "time_axis", 0)
+                                : int_attribute(site.node, "layout", 0);
   return range(1, data ? static_cast<double>(at(*data, axis) + 1) : 2);
 }
 
-// --- shapes ----------------------------------------------------------------------------------------------------------
+// --- shapes
+// ----------------------------------------------------------------------------------------------------------
 
 /// The output's own dims where they are known.
 Answer output_dims(const Site& site) {
@@ -199,7 +230,8 @@ Ints moved_axes(const Site& site, std::size_t count) {
   Ints axes;
   for (const bool changed : {true, false}) {
     for (std::size_t i = 0; i < both->first.size(); ++i) {
-      if ((both->first[i] != both->second[i]) == changed && axes.size() < count) axes.push_back(static_cast<std::int64_t>(i));
+      if ((both->first[i] != both->second[i]) == changed && axes.size() < count)
+        axes.push_back(static_cast<std::int64_t>(i));
     }
   }
   return axes;
@@ -212,7 +244,8 @@ Answer pad_amounts(const Site& site) {
   if (!both) return exactly(pads);
   const Ints axes = moved_axes(site, half);
   for (std::size_t i = 0; i < half && i < axes.size(); ++i) {
-    const std::int64_t axis = axes[i] < 0 ? axes[i] + static_cast<std::int64_t>(both->first.size()) : axes[i];
+    const std::int64_t axis =
+        axes[i] < 0 ? axes[i] + static_cast<std::int64_t>(both->first.size()) : axes[i];
     pads[half + i] = at(both->second, axis) - at(both->first, axis);
   }
   return exactly(pads);
@@ -225,7 +258,9 @@ Answer slice_input(const Site& site) {
   const Ints axes = moved_axes(site, count);
   if (site.place == 3) return exactly(axes);
   const auto both = data_and_output(site);
-  const auto fixed = [&](int place) { return site.constant(place) != nullptr ? site.constant(place)->integers() : std::nullopt; };
+  const auto fixed = [&](int place) {
+    return site.constant(place) != nullptr ? site.constant(place)->integers() : std::nullopt;
+  };
   const auto starts = fixed(1);
   const auto steps = fixed(4);
   Ints out;
@@ -241,7 +276,10 @@ Answer slice_input(const Site& site) {
     if (site.place == 4) out.push_back(1);
     if (site.place == 2) {
       const std::int64_t end = start + wanted * step;
-      out.push_back(end < 0 ? -size - 1 : end);  // a negative end counts from the back, so "before the first" is written so
+      out.push_back(
+          end < 0
+              ? -size - 1
+              : end);  // a negative end counts from the back, so "before the first" is written so
     }
   }
   return exactly(out);
@@ -262,7 +300,8 @@ Answer resize_input(const Site& site) {
   for (std::size_t i = 0; i < count; ++i) {
     std::int64_t axis = i < axes.size() ? axes[i] : static_cast<std::int64_t>(i);
     if (both && axis < 0) axis += static_cast<std::int64_t>(both->first.size());
-    const auto from = both ? static_cast<double>(std::max<std::int64_t>(at(both->first, axis), 1)) : 1.0;
+    const auto from =
+        both ? static_cast<double>(std::max<std::int64_t>(at(both->first, axis), 1)) : 1.0;
     const auto to = both ? static_cast<double>(at(both->second, axis)) : 1.0;
     out.values.push_back(!old && site.place == 3 ? to : to / from);
   }
@@ -347,7 +386,8 @@ Answer crop_shape(const Site& site) {
 Answer spatial_dims(const Site& site) {
   const auto out = site.dims(site.output(0));
   Ints values;
-  for (std::size_t i = 0; i < site.count(); ++i) values.push_back(out ? at(*out, static_cast<std::int64_t>(i) + 2) : 1);
+  for (std::size_t i = 0; i < site.count(); ++i)
+    values.push_back(out ? at(*out, static_cast<std::int64_t>(i) + 2) : 1);
   return exactly(values);
 }
 
@@ -356,12 +396,14 @@ Answer grid_size(const Site& site) {
   Ints values(site.count(), 1);
   if (out && !out->empty()) {
     values[0] = (*out)[0];
-    for (std::size_t i = 2; i < values.size(); ++i) values[i] = at(*out, static_cast<std::int64_t>(i) - 1);
+    for (std::size_t i = 2; i < values.size(); ++i)
+      values[i] = at(*out, static_cast<std::int64_t>(i) - 1);
   }
   return exactly(values);
 }
 
-// --- counts ----------------------------------------------------------------------------------------------------------
+// --- counts
+// ----------------------------------------------------------------------------------------------------------
 
 Answer top_k(const Site& site) {
   const auto out = site.dims(site.output(0));
@@ -377,7 +419,8 @@ Answer range_input(const Site& site) {
     return numbers && !numbers->empty() ? numbers->front() : fallback;
   };
   const std::int64_t delta = fixed(2, 1);
-  if (site.place == 0) return exactly(site.constant(1) != nullptr ? fixed(1, 0) - steps * delta : 0);
+  if (site.place == 0)
+    return exactly(site.constant(1) != nullptr ? fixed(1, 0) - steps * delta : 0);
   if (site.place == 1) return exactly(fixed(0, 0) + steps * delta);
   return exactly(1);
 }
@@ -406,7 +449,8 @@ Answer mel_input(const Site& site) {
 
 Answer dft_length(const Site& site) {
   const auto both = data_and_output(site);
-  const std::int64_t axis = site.axis(site.node.input_size() > 2 ? -2 : 1, both ? both->first.size() : 0);
+  const std::int64_t axis =
+      site.axis(site.node.input_size() > 2 ? -2 : 1, both ? both->first.size() : 0);
   return exactly(both ? std::max(at(both->first, axis), at(both->second, axis)) : 8);
 }
 
@@ -422,19 +466,23 @@ Answer frame_length(const Site& site) {
   return exactly(window && !window->empty() ? (*window)[0] : 16);
 }
 
-// --- numbers that some engines do not survive ------------------------------------------------------------------------
+// --- numbers that some engines do not survive
+// ------------------------------------------------------------------------
 
 Answer divisor(const Site& site) { return site.is_integer() ? range(1, 40) : std::nullopt; }
 
 Answer shift_amount(const Site& site) {
   const ValueType* own = site.input(site.place);
-  return own != nullptr ? range(0, static_cast<double>(std::max(element_bits(own->dtype), 1U))) : std::nullopt;
+  return own != nullptr ? range(0, static_cast<double>(std::max(element_bits(own->dtype), 1U)))
+                        : std::nullopt;
 }
 
 Answer zero(const Site& site) { return exactly(Ints(std::max<std::size_t>(site.count(), 1), 0)); }
 Answer probability(const Site&) { return range(0, 1); }
 Answer box_count(const Site&) { return exactly(8); }
-Answer half(const Site& site) { return Demand{.values = std::vector<double>(std::max<std::size_t>(site.count(), 1), 0.5)}; }
+Answer half(const Site& site) {
+  return Demand{.values = std::vector<double>(std::max<std::size_t>(site.count(), 1), 0.5)};
+}
 Answer second_last_axis(const Site& site) {
   const auto data = site.dims(site.input(0));
   return exactly(data && data->size() >= 2 ? static_cast<std::int64_t>(data->size()) - 2 : 0);
@@ -455,31 +503,40 @@ Answer write_index(const Site& site) {
 /// How many keys and values of a padded cache are real.
 Answer real_lengths(const Site& site) {
   const auto keys = site.dims(site.input(1));
-  return range(1, keys && keys->size() >= 2 ? static_cast<double>((*keys)[keys->size() - 2] + 1) : 2);
+  return range(1,
+               keys && keys->size() >= 2 ? static_cast<double>((*keys)[keys->size() - 2] + 1) : 2);
 }
 
-/// A block shape that the data can have been made of: as many elements as the channels allow, as many places as there are columns.
+/// A block shape that the data can have been made of: as many elements as the channels allow, as
+/// many places as there are columns.
 Answer block_shape(const Site& site) {
   const auto data = site.dims(site.input(0));
   const auto out = site.dims(site.output(0));
   const std::size_t rank = site.count();
   Ints block(rank, 1);
-  if (!data || !out || data->size() != 3 || out->size() != rank + 2 || rank == 0 || (*out)[1] <= 0) return exactly(block);
+  if (!data || !out || data->size() != 3 || out->size() != rank + 2 || rank == 0 || (*out)[1] <= 0)
+    return exactly(block);
   const std::int64_t elements = (*data)[1] / (*out)[1];
   const auto attribute = [&](const char* name, std::size_t i, std::int64_t fallback) {
     const Ints values = ints_attribute(site.node, name);
     return i < values.size() ? values[i] : fallback;
   };
-  const std::function<bool(std::size_t, std::int64_t, std::int64_t)> fits = [&](std::size_t i, std::int64_t left, std::int64_t columns) {
-    if (i == rank) return left == 1 && columns == (*data)[2];
-    for (std::int64_t size = 1; size <= left; ++size) {
-      if (left % size != 0) continue;
-      const std::int64_t room = (*out)[i + 2] + attribute("pads", i, 0) + attribute("pads", i + rank, 0) - attribute("dilations", i, 1) * (size - 1) - 1;
-      block[i] = size;
-      if (room >= 0 && fits(i + 1, left / size, columns * (room / std::max<std::int64_t>(attribute("strides", i, 1), 1) + 1))) return true;
-    }
-    return false;
-  };
+  const std::function<bool(std::size_t, std::int64_t, std::int64_t)> fits =
+      [&](std::size_t i, std::int64_t left, std::int64_t columns) {
+        if (i == rank) return left == 1 && columns == (*data)[2];
+        for (std::int64_t size = 1; size <= left; ++size) {
+          if (left % size != 0) continue;
+          const std::int64_t room = (*out)[i + 2] + attribute("pads", i, 0) +
+                                    attribute("pads", i + rank, 0) -
+                                    attribute("dilations", i, 1) * (size - 1) - 1;
+          block[i] = size;
+          if (room >= 0 &&
+              fits(i + 1, left / size,
+                   columns * (room / std::max<std::int64_t>(attribute("strides", i, 1), 1) + 1)))
+            return true;
+        }
+        return false;
+      };
   if (elements > 4096 || !fits(0, elements, 1)) block.assign(rank, 1);
   return exactly(block);
 }
@@ -487,7 +544,9 @@ Answer block_shape(const Site& site) {
 /// Operator (contrib ones with their domain) and place of the input.
 using Key = std::pair<std::string, int>;
 struct KeyHash {
-  std::size_t operator()(const Key& key) const { return std::hash<std::string>{}(key.first) * 31 + static_cast<std::size_t>(key.second); }
+  std::size_t operator()(const Key& key) const {
+    return std::hash<std::string>{}(key.first) * 31 + static_cast<std::size_t>(key.second);
+  }
 };
 
 const std::unordered_map<Key, Rule, KeyHash>& rules() {
@@ -576,16 +635,19 @@ const std::unordered_map<Key, Rule, KeyHash>& rules() {
 }  // namespace
 
 std::optional<Demand> demand_of(const pb::NodeProto& node, int place, const Surroundings& around) {
-  const std::string name = (in_default_domain(node) ? std::string() : node.domain() + ":") + node.op_type();
+  const std::string name =
+      (in_default_domain(node) ? std::string() : node.domain() + ":") + node.op_type();
   const Site site{node, place, around};
-  if (const auto rule = rules().find({name, place}); rule != rules().end()) return rule->second(site);
+  if (const auto rule = rules().find({name, place}); rule != rules().end())
+    return rule->second(site);
   if (place == 1 && name.starts_with("Reduce")) return reduced_axes(site);
   return std::nullopt;
 }
 
 std::string passes_on(const pb::NodeProto& node, int place) {
-  static const std::set<std::string> moves_first = {"Cast",    "Identity",  "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose",
-                                                    "Expand",  "Tile",      "Slice",   "Gather",  "Split",   "Abs",       "GatherElements"};
+  static const std::set<std::string> moves_first = {
+      "Cast",   "Identity", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose",
+      "Expand", "Tile",     "Slice",   "Gather",  "Split",   "Abs",       "GatherElements"};
   if (node.output_size() == 0 || !in_default_domain(node)) return {};
   if (place == 0 && moves_first.contains(node.op_type())) return node.output(0);
   if (node.op_type() == "Concat" || (node.op_type() == "Where" && place > 0)) return node.output(0);

@@ -25,8 +25,10 @@ struct Surroundings {
 };
 
 /// What `node` asks of its input at `place`; nothing when any value will do.
-[[nodiscard]] std::optional<Demand> demand_of(const pb::NodeProto& node, int place, const Surroundings& around);
-/// The output that repeats the elements of the input at `place`, so that demands on it are demands on the input; empty when there is none.
+[[nodiscard]] std::optional<Demand> demand_of(const pb::NodeProto& node, int place,
+                                              const Surroundings& around);
+/// The output that repeats the elements of the input at `place`, so that demands on it are demands
+/// on the input; empty when there is none.
 [[nodiscard]] std::string passes_on(const pb::NodeProto& node, int place);
 
 }  // namespace layerfarm::worker::onnx

@@ -24,7 +24,8 @@ using base::Result;
 /// Data of initializers up to this size stays in the message too, since shape inference reads it.
 constexpr std::size_t kKeptForInference = 8192;
 
-// --- the bytes -------------------------------------------------------------------------------------------------------
+// --- the bytes
+// -------------------------------------------------------------------------------------------------------
 
 std::optional<std::uint64_t> read_varint(BytesView bytes, std::size_t& at) {
   std::uint64_t value = 0;
@@ -41,7 +42,8 @@ std::optional<std::uint64_t> read_varint(BytesView bytes, std::size_t& at) {
 bool begins_like_a_model(std::uint64_t field, std::uint64_t wire_type) {
   switch (field) {
     case 1:
-    case 5: return wire_type == 0;
+    case 5:
+      return wire_type == 0;
     case 2:
     case 3:
     case 4:
@@ -51,16 +53,20 @@ bool begins_like_a_model(std::uint64_t field, std::uint64_t wire_type) {
     case 14:
     case 20:
     case 25:
-    case 26: return wire_type == 2;
-    default: return false;
+    case 26:
+      return wire_type == 2;
+    default:
+      return false;
   }
 }
 
-/// Walks the outermost fields: tells a cut file from one that never was a model, which the parser cannot.
+/// Walks the outermost fields: tells a cut file from one that never was a model, which the parser
+/// cannot.
 Result<void> check_outline(BytesView bytes) {
   if (bytes.empty()) return fail(ErrorCode::InvalidInput, "is empty");
   if (bytes.starts_with("version https://git-lfs")) {
-    return fail(ErrorCode::InvalidInput, "is a Git LFS pointer, not the model itself; fetch the model with 'git lfs pull'");
+    return fail(ErrorCode::InvalidInput,
+                "is a Git LFS pointer, not the model itself; fetch the model with 'git lfs pull'");
   }
   std::size_t at = 0;
   while (at < bytes.size()) {
@@ -68,15 +74,18 @@ Result<void> check_outline(BytesView bytes) {
     const auto tag = read_varint(bytes, at);
     const std::uint64_t field = tag.value_or(0) >> 3;
     const std::uint64_t wire_type = tag.value_or(0) & 7U;
-    if (begin == 0 && !begins_like_a_model(field, wire_type)) return fail(ErrorCode::InvalidInput, "is not an ONNX model");
+    if (begin == 0 && !begins_like_a_model(field, wire_type))
+      return fail(ErrorCode::InvalidInput, "is not an ONNX model");
     const std::string place = "at byte " + std::to_string(begin);
     const auto truncated = [&](std::uint64_t need) {
-      return fail(ErrorCode::InvalidInput, "is truncated: it ends at byte " + std::to_string(bytes.size()) + ", the field " + place + " needs " +
-                                               std::to_string(need) + " more");
+      return fail(ErrorCode::InvalidInput, "is truncated: it ends at byte " +
+                                               std::to_string(bytes.size()) + ", the field " +
+                                               place + " needs " + std::to_string(need) + " more");
     };
     std::uint64_t length = 0;
     if (!tag) return truncated(1);
-    if (field == 0 || wire_type == 3 || wire_type == 4 || wire_type > 5) return fail(ErrorCode::InvalidInput, "is damaged " + place);
+    if (field == 0 || wire_type == 3 || wire_type == 4 || wire_type > 5)
+      return fail(ErrorCode::InvalidInput, "is damaged " + place);
     if (wire_type == 1) length = 8;
     if (wire_type == 5) length = 4;
     if (wire_type == 0 || wire_type == 2) {
@@ -91,7 +100,8 @@ Result<void> check_outline(BytesView bytes) {
   return {};
 }
 
-// --- the parts -------------------------------------------------------------------------------------------------------
+// --- the parts
+// -------------------------------------------------------------------------------------------------------
 
 using TensorVisitor = std::function<Result<void>(pb::TensorProto&)>;
 
@@ -134,26 +144,35 @@ Result<void> visit_tensors(pb::GraphProto& graph, const TensorVisitor& visit) {
 }
 
 Result<void> check_versions(const pb::ModelProto& model) {
-  const auto invalid = [](std::string why) { return fail(ErrorCode::InvalidInput, std::move(why)); };
+  const auto invalid = [](std::string why) {
+    return fail(ErrorCode::InvalidInput, std::move(why));
+  };
   if (!model.has_graph() || !model.has_ir_version()) {
-    return invalid(std::string("is not an ONNX model: it has no ") + (model.has_graph() ? "IR version" : "graph"));
+    return invalid(std::string("is not an ONNX model: it has no ") +
+                   (model.has_graph() ? "IR version" : "graph"));
   }
   std::int64_t version = opset_version(model, "");
-  if (version == 0 && model.opset_import().empty()) version = 1;  // files from before operator sets had numbers
-  const bool uses_default = std::any_of(model.graph().node().begin(), model.graph().node().end(), in_default_domain);
-  if (version == 0 && uses_default) return invalid("uses ONNX's own operators but does not say which version of them (opset)");
+  if (version == 0 && model.opset_import().empty())
+    version = 1;  // files from before operator sets had numbers
+  const bool uses_default =
+      std::any_of(model.graph().node().begin(), model.graph().node().end(), in_default_domain);
+  if (version == 0 && uses_default)
+    return invalid("uses ONNX's own operators but does not say which version of them (opset)");
   if (version != 0 && version < kOldestOpset) {
-    return invalid("has opset " + std::to_string(version) + ", the oldest that is read is " + std::to_string(kOldestOpset) +
+    return invalid("has opset " + std::to_string(version) + ", the oldest that is read is " +
+                   std::to_string(kOldestOpset) +
                    "; convert it with ONNX's version converter first");
   }
   if (version > newest_opset()) {
-    return invalid("has opset " + std::to_string(version) + ", the newest that this program knows is " + std::to_string(newest_opset()));
+    return invalid("has opset " + std::to_string(version) +
+                   ", the newest that this program knows is " + std::to_string(newest_opset()));
   }
   return {};
 }
 
 /// Moves the values of the main graph's initializers out of the message.
-Result<void> take_initializers(LoadedModel& model, const std::unordered_map<const pb::TensorProto*, Constant>& external) {
+Result<void> take_initializers(
+    LoadedModel& model, const std::unordered_map<const pb::TensorProto*, Constant>& external) {
   pb::GraphProto& graph = *model.proto.mutable_graph();
   for (pb::TensorProto& tensor : *graph.mutable_initializer()) {
     const std::string name = tensor.name();
@@ -177,16 +196,19 @@ Result<void> take_initializers(LoadedModel& model, const std::unordered_map<cons
     auto value = read_sparse(sparse);
     if (!value) return fail(std::move(value.error()));
     if (!model.initializers.emplace(sparse.values().name(), std::move(*value)).second) {
-      return fail(ErrorCode::InvalidInput, "has two initializers named '" + sparse.values().name() + "'");
+      return fail(ErrorCode::InvalidInput,
+                  "has two initializers named '" + sparse.values().name() + "'");
     }
   }
   return {};
 }
 
-// --- names and order -------------------------------------------------------------------------------------------------
+// --- names and order
+// -------------------------------------------------------------------------------------------------
 
 std::string node_text(const pb::NodeProto& node) {
-  const std::string& name = node.name().empty() && node.output_size() > 0 ? node.output(0) : node.name();
+  const std::string& name =
+      node.name().empty() && node.output_size() > 0 ? node.output(0) : node.name();
   return node.op_type() + " '" + name + "'";
 }
 
@@ -198,7 +220,8 @@ Result<std::vector<std::vector<std::size_t>>> dependencies(const LoadedModel& mo
   for (const auto& [name, value] : model.initializers) makers.emplace(name, kGiven);
   std::unordered_set<std::string> inputs;
   for (const pb::ValueInfoProto& input : graph.input()) {
-    if (!inputs.insert(input.name()).second) return fail(ErrorCode::InvalidInput, "has two inputs named '" + input.name() + "'");
+    if (!inputs.insert(input.name()).second)
+      return fail(ErrorCode::InvalidInput, "has two inputs named '" + input.name() + "'");
     makers.emplace(input.name(), kGiven);
   }
   for (int i = 0; i < graph.node_size(); ++i) {
@@ -206,8 +229,12 @@ Result<std::vector<std::vector<std::size_t>>> dependencies(const LoadedModel& mo
       if (output.empty()) continue;
       const auto [entry, fresh] = makers.emplace(output, static_cast<std::size_t>(i));
       if (fresh) continue;
-      const std::string other = entry->second == kGiven ? "an input or initializer" : "the node " + node_text(graph.node(static_cast<int>(entry->second)));
-      return fail(ErrorCode::InvalidInput, "has two values named '" + output + "': from the node " + node_text(graph.node(i)) + " and from " + other);
+      const std::string other =
+          entry->second == kGiven
+              ? "an input or initializer"
+              : "the node " + node_text(graph.node(static_cast<int>(entry->second)));
+      return fail(ErrorCode::InvalidInput, "has two values named '" + output + "': from the node " +
+                                               node_text(graph.node(i)) + " and from " + other);
     }
   }
   std::vector<std::vector<std::size_t>> out(static_cast<std::size_t>(graph.node_size()));
@@ -215,24 +242,29 @@ Result<std::vector<std::vector<std::size_t>>> dependencies(const LoadedModel& mo
     for (const std::string& name : used_names(graph.node(i))) {
       const auto maker = makers.find(name);
       if (maker == makers.end()) {
-        return fail(ErrorCode::InvalidInput, "is damaged: the node " + node_text(graph.node(i)) + " uses '" + name + "', which nothing makes");
+        return fail(ErrorCode::InvalidInput, "is damaged: the node " + node_text(graph.node(i)) +
+                                                 " uses '" + name + "', which nothing makes");
       }
       if (maker->second != kGiven) out[static_cast<std::size_t>(i)].push_back(maker->second);
     }
   }
   for (const pb::ValueInfoProto& output : graph.output()) {
-    if (!makers.contains(output.name())) return fail(ErrorCode::InvalidInput, "is damaged: nothing makes its output '" + output.name() + "'");
+    if (!makers.contains(output.name()))
+      return fail(ErrorCode::InvalidInput,
+                  "is damaged: nothing makes its output '" + output.name() + "'");
   }
   return out;
 }
 
-/// Puts nodes where they can be computed one after the other; keeps the file's order wherever it can.
+/// Puts nodes where they can be computed one after the other; keeps the file's order wherever it
+/// can.
 Result<void> sort_nodes(LoadedModel& model) {
   auto waits = dependencies(model);
   if (!waits) return fail(std::move(waits.error()));
   bool sorted = true;
   for (std::size_t i = 0; i < waits->size() && sorted; ++i) {
-    sorted = std::all_of((*waits)[i].begin(), (*waits)[i].end(), [&](std::size_t before) { return before < i; });
+    sorted = std::all_of((*waits)[i].begin(), (*waits)[i].end(),
+                         [&](std::size_t before) { return before < i; });
   }
   if (sorted) return {};
 
@@ -256,19 +288,24 @@ Result<void> sort_nodes(LoadedModel& model) {
   }
   auto& nodes = *model.proto.mutable_graph()->mutable_node();
   if (order.size() != count) {
-    const auto stuck = static_cast<int>(std::find_if(open.begin(), open.end(), [](std::size_t n) { return n > 0; }) - open.begin());
-    return fail(ErrorCode::InvalidInput, "has a cycle: the node " + node_text(nodes[stuck]) + " depends on itself");
+    const auto stuck = static_cast<int>(
+        std::find_if(open.begin(), open.end(), [](std::size_t n) { return n > 0; }) - open.begin());
+    return fail(ErrorCode::InvalidInput,
+                "has a cycle: the node " + node_text(nodes[stuck]) + " depends on itself");
   }
   std::vector<pb::NodeProto*> taken(count);
   nodes.ExtractSubrange(0, static_cast<int>(count), taken.data());
   for (const std::size_t i : order) nodes.AddAllocated(taken[i]);
-  model.notes.emplace_back("the file's nodes are not in an order in which they can be computed; they were sorted");
+  model.notes.emplace_back(
+      "the file's nodes are not in an order in which they can be computed; they were sorted");
   return {};
 }
 
 }  // namespace
 
-std::int64_t newest_opset() { return pb::OpSchemaRegistry::DomainToVersionRange::Instance().Map().at("").second; }
+std::int64_t newest_opset() {
+  return pb::OpSchemaRegistry::DomainToVersionRange::Instance().Map().at("").second;
+}
 
 Result<LoadedModel> load_model(const fs::path& path) {
   auto file = MappedFile::open(path);
@@ -276,7 +313,8 @@ Result<LoadedModel> load_model(const fs::path& path) {
   const BytesView bytes = (*file)->bytes();
   if (auto fine = check_outline(bytes); !fine) return fail(std::move(fine.error()));
   if (bytes.size() > kMaxTensorBytes) {
-    return fail(ErrorCode::InvalidInput, "is larger than 2 GiB, protobuf's own limit; keep its weights in external data");
+    return fail(ErrorCode::InvalidInput,
+                "is larger than 2 GiB, protobuf's own limit; keep its weights in external data");
   }
   LoadedModel model;
   if (!model.proto.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
@@ -303,7 +341,8 @@ Result<LoadedModel> load_model(const fs::path& path) {
     write_constant(*value, tensor);
     return {};
   };
-  if (auto done = visit_tensors(*model.proto.mutable_graph(), bring_in); !done) return fail(std::move(done.error()));
+  if (auto done = visit_tensors(*model.proto.mutable_graph(), bring_in); !done)
+    return fail(std::move(done.error()));
   for (pb::FunctionProto& function : *model.proto.mutable_functions()) {
     for (pb::NodeProto& node : *function.mutable_node()) {
       if (auto done = visit_tensors(node, bring_in); !done) return fail(std::move(done.error()));

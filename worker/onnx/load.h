@@ -18,7 +18,8 @@ inline constexpr std::int64_t kOldestOpset = 7;
 [[nodiscard]] std::int64_t newest_opset();
 
 struct LoadedModel {
-  /// Nodes in topological order, no external data any more, no two values of one name. Data of large initializers is moved to `initializers`.
+  /// Nodes in topological order, no external data any more, no two values of one name. Data of
+  /// large initializers is moved to `initializers`.
   pb::ModelProto proto;
   std::unordered_map<std::string, Constant> initializers;
   std::vector<domain::ReadFile> files;

@@ -50,9 +50,15 @@ class Counter {
     const auto found = types_.find(name);
     return found != types_.end() && found->second.fixed() ? &found->second : nullptr;
   }
-  [[nodiscard]] const ValueType* input(int i) const { return i < node_.input_size() ? type(node_.input(i)) : nullptr; }
-  [[nodiscard]] const ValueType* output() const { return node_.output_size() > 0 ? type(node_.output(0)) : nullptr; }
-  [[nodiscard]] static std::string name(const ValueType* type) { return domain::dtype_name(type->dtype); }
+  [[nodiscard]] const ValueType* input(int i) const {
+    return i < node_.input_size() ? type(node_.input(i)) : nullptr;
+  }
+  [[nodiscard]] const ValueType* output() const {
+    return node_.output_size() > 0 ? type(node_.output(0)) : nullptr;
+  }
+  [[nodiscard]] static std::string name(const ValueType* type) {
+    return domain::dtype_name(type->dtype);
+  }
 
   [[nodiscard]] std::optional<Count> convolution(int weight_place) const {
     const ValueType* in = input(0);
@@ -61,8 +67,12 @@ class Counter {
     if (in == nullptr || weight == nullptr || out == nullptr) return std::nullopt;
     const std::int64_t each = product(*weight->dims, 1);
     return Count{times(product(*out->dims), each),
-                 {{"output_shape", *out->dims}, {"weight_shape", *weight->dims}, {"per_element_macs", each},
-                  {"input_dtype", name(in)}, {"weight_dtype", name(weight)}, {"output_dtype", name(out)}},
+                 {{"output_shape", *out->dims},
+                  {"weight_shape", *weight->dims},
+                  {"per_element_macs", each},
+                  {"input_dtype", name(in)},
+                  {"weight_dtype", name(weight)},
+                  {"output_dtype", name(out)}},
                  "prod(output_shape) * prod(weight_shape[1:])"};
   }
 
@@ -73,8 +83,12 @@ class Counter {
     if (in == nullptr || weight == nullptr || out == nullptr) return std::nullopt;
     const std::int64_t each = product(*weight->dims, 1);
     return Count{times(product(*in->dims), each),
-                 {{"input_shape", *in->dims}, {"weight_shape", *weight->dims}, {"per_element_macs", each},
-                  {"input_dtype", name(in)}, {"weight_dtype", name(weight)}, {"output_dtype", name(out)}},
+                 {{"input_shape", *in->dims},
+                  {"weight_shape", *weight->dims},
+                  {"per_element_macs", each},
+                  {"input_dtype", name(in)},
+                  {"weight_dtype", name(weight)},
+                  {"output_dtype", name(out)}},
                  "prod(input_shape) * prod(weight_shape[1:])"};
   }
 
@@ -82,15 +96,25 @@ class Counter {
     const ValueType* a = input(0);
     const ValueType* b = input(1);
     const ValueType* out = output();
-    if (a == nullptr || b == nullptr || out == nullptr || a->dims->size() != 2 || b->dims->size() != 2) return std::nullopt;
+    if (a == nullptr || b == nullptr || out == nullptr || a->dims->size() != 2 ||
+        b->dims->size() != 2)
+      return std::nullopt;
     const std::int64_t trans_a = int_attribute(node_, "transA", 0);
     const std::int64_t trans_b = int_attribute(node_, "transB", 0);
     const std::int64_t m = (*a->dims)[trans_a != 0 ? 1 : 0];
     const std::int64_t k = (*a->dims)[trans_a != 0 ? 0 : 1];
     const std::int64_t n = (*b->dims)[trans_b != 0 ? 0 : 1];
     return Count{times(times(m, k), n),
-                 {{"a_shape", *a->dims}, {"b_shape", *b->dims}, {"trans_a", trans_a}, {"trans_b", trans_b}, {"M", m}, {"K", k}, {"N", n},
-                  {"a_dtype", name(a)}, {"b_dtype", name(b)}, {"output_dtype", name(out)}},
+                 {{"a_shape", *a->dims},
+                  {"b_shape", *b->dims},
+                  {"trans_a", trans_a},
+                  {"trans_b", trans_b},
+                  {"M", m},
+                  {"K", k},
+                  {"N", n},
+                  {"a_dtype", name(a)},
+                  {"b_dtype", name(b)},
+                  {"output_dtype", name(out)}},
                  "M * K * N"};
   }
 
@@ -100,7 +124,11 @@ class Counter {
     if (a == nullptr || out == nullptr || a->dims->empty()) return std::nullopt;
     const std::int64_t k = a->dims->back();
     return Count{times(product(*out->dims), k),
-                 {{"output_shape", *out->dims}, {"K", k}, {"output_dtype", name(out)}, {"a_shape", *a->dims}, {"a_dtype", name(a)}},
+                 {{"output_shape", *out->dims},
+                  {"K", k},
+                  {"output_dtype", name(out)},
+                  {"a_shape", *a->dims},
+                  {"a_dtype", name(a)}},
                  "prod(output_shape) * K"};
   }
 
@@ -118,7 +146,8 @@ class Counter {
       if (operand == nullptr) return std::nullopt;
       dtypes.push_back(name(operand));
       for (const std::int64_t dim : *operand->dims) {
-        if (at >= equation.size() || !std::isalpha(static_cast<unsigned char>(equation[at]))) return std::nullopt;
+        if (at >= equation.size() || !std::isalpha(static_cast<unsigned char>(equation[at])))
+          return std::nullopt;
         const std::string label(1, equation[at++]);
         if (!sizes.contains(label)) {
           sizes[label] = dim;
@@ -126,12 +155,16 @@ class Counter {
           sizes[label] = dim;  // a label of size 1 broadcasts
         }
       }
-      if (i + 1 < node_.input_size() && (at >= equation.size() || equation[at++] != ',')) return std::nullopt;
+      if (i + 1 < node_.input_size() && (at >= equation.size() || equation[at++] != ','))
+        return std::nullopt;
     }
     if (at < equation.size() && equation.substr(at, 2) != "->") return std::nullopt;
     for (const auto& [label, size] : sizes.items()) macs = times(macs, size.get<std::int64_t>());
     return Count{macs,
-                 {{"equation", equation}, {"label_sizes", sizes}, {"input_dtypes", dtypes}, {"output_dtype", name(out)}},
+                 {{"equation", equation},
+                  {"label_sizes", sizes},
+                  {"input_dtypes", dtypes},
+                  {"output_dtype", name(out)}},
                  "prod(distinct index-label sizes)"};
   }
 
@@ -145,10 +178,18 @@ class Counter {
     const std::int64_t batch = (*in->dims)[batch_first ? 0 : 1];
     const std::int64_t w_size = product(*w->dims);
     const std::int64_t r_size = product(*r->dims);
-    const std::int64_t weights = w_size > std::numeric_limits<std::int64_t>::max() - r_size ? std::numeric_limits<std::int64_t>::max() : w_size + r_size;
+    const std::int64_t weights = w_size > std::numeric_limits<std::int64_t>::max() - r_size
+                                     ? std::numeric_limits<std::int64_t>::max()
+                                     : w_size + r_size;
     return Count{times(times(sequence, batch), weights),
-                 {{"input_shape", *in->dims}, {"w_shape", *w->dims}, {"r_shape", *r->dims}, {"seq_length", sequence}, {"batch", batch},
-                  {"input_dtype", name(in)}, {"w_dtype", name(w)}, {"r_dtype", name(r)}},
+                 {{"input_shape", *in->dims},
+                  {"w_shape", *w->dims},
+                  {"r_shape", *r->dims},
+                  {"seq_length", sequence},
+                  {"batch", batch},
+                  {"input_dtype", name(in)},
+                  {"w_dtype", name(w)},
+                  {"r_dtype", name(r)}},
                  "seq_length * batch * (numel(W) + numel(R))"};
   }
 

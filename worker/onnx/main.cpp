@@ -1,5 +1,6 @@
-// layerfarm-onnx: reads model files. Hostile files meet this program, never the coordinator: it runs as a bounded child of a worker.
-// Exit 0: done. Exit 1: one line "<file>: <reason>" on standard error, nothing written. Exit 2: bad flags.
+// layerfarm-onnx: reads model files. Hostile files meet this program, never the coordinator: it
+// runs as a bounded child of a worker. Exit 0: done. Exit 1: one line "<file>: <reason>" on
+// standard error, nothing written. Exit 2: bad flags.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
@@ -50,21 +51,28 @@ int cmd_analyze(const AnalyzeFlags& flags, std::string& model) {
   if (!request) return fail(flags.request, request.error().text());
   model = request->model_path;
 
-  onnx::AnalyzeOptions options{.request = *request, .blobs = base::BlobFolder(flags.blobs), .shapes_answer = {}, .shapes_folder = {}};
+  onnx::AnalyzeOptions options{.request = *request,
+                               .blobs = base::BlobFolder(flags.blobs),
+                               .shapes_answer = {},
+                               .shapes_folder = {}};
   if (!flags.shapes.empty()) {
     auto answer = base::read_file(flags.shapes);
     if (!answer) return fail(flags.shapes, answer.error().text());
     options.shapes_answer = std::move(*answer);
   }
   if (!flags.shapes_request.empty()) {
-    const std::filesystem::path folder = std::filesystem::absolute(flags.shapes_request).parent_path();
+    const std::filesystem::path folder =
+        std::filesystem::absolute(flags.shapes_request).parent_path();
     options.shapes_folder = folder;
   }
   const auto answer = onnx::analyze(options);
   if (!answer) return fail(model, answer.error().text());
   const bool asks = !answer->shapes_request.empty();
-  const Result<void> written = asks ? base::write_file_atomically(flags.shapes_request, answer->shapes_request, base::Sync::No)
-                                    : base::write_file_atomically(flags.result, protocol::encode_analysis(answer->analysis), base::Sync::No);
+  const Result<void> written =
+      asks ? base::write_file_atomically(flags.shapes_request, answer->shapes_request,
+                                         base::Sync::No)
+           : base::write_file_atomically(flags.result, protocol::encode_analysis(answer->analysis),
+                                         base::Sync::No);
   if (!written) return fail(model, written.error().text());
   std::puts(asks ? "shapes wanted" : "analyzed");
   return static_cast<int>(ExitCode::Success);
@@ -79,28 +87,40 @@ int cmd_raise(const RaiseFlags& flags) {
 
 int main(int argc, char** argv) {
   CLI::App app("Reads ONNX models for layerfarm");
-  app.set_version_flag("--version", "layerfarm-onnx " + std::string(base::kVersion) + " (" + std::string(base::build_commit()) + ", ONNX " + onnx::onnx_version() + ")");
+  app.set_version_flag("--version", "layerfarm-onnx " + std::string(base::kVersion) + " (" +
+                                        std::string(base::build_commit()) + ", ONNX " +
+                                        onnx::onnx_version() + ")");
   app.require_subcommand(1);
 
   AnalyzeFlags analyze;
-  CLI::App* analyze_command = app.add_subcommand("analyze", "Takes a model apart: layers, signatures, modules, input ranges, MAC counts");
-  analyze_command->add_option("--request", analyze.request, "what to read (an encoded AnalyzeRequest)")->required();
-  analyze_command->add_option("--blobs", analyze.blobs, "folder for modules and large constants")->required();
-  analyze_command->add_option("--result", analyze.result, "where the encoded ModelAnalysis goes")->required();
-  analyze_command->add_option("--shapes", analyze.shapes, "what a run of the model showed: the helper's answer to the request below");
+  CLI::App* analyze_command = app.add_subcommand(
+      "analyze", "Takes a model apart: layers, signatures, modules, input ranges, MAC counts");
+  analyze_command
+      ->add_option("--request", analyze.request, "what to read (an encoded AnalyzeRequest)")
+      ->required();
+  analyze_command->add_option("--blobs", analyze.blobs, "folder for modules and large constants")
+      ->required();
+  analyze_command->add_option("--result", analyze.result, "where the encoded ModelAnalysis goes")
+      ->required();
+  analyze_command->add_option(
+      "--shapes", analyze.shapes,
+      "what a run of the model showed: the helper's answer to the request below");
   analyze_command->add_option("--shapes-request", analyze.shapes_request,
-                              "where to write a request for such a run (and, beside it, the model to run) when shapes stay unknown; then there is no result yet");
+                              "where to write a request for such a run (and, beside it, the model "
+                              "to run) when shapes stay unknown; then there is no result yet");
 
   RaiseFlags raise;
   CLI::App* raise_command = app.add_subcommand("raise", "Converts a module to a newer opset");
   raise_command->add_option("--model", raise.model, "module to read")->required();
   raise_command->add_option("--opset", raise.opset, "opset to convert to")->required();
-  raise_command->add_option("--out", raise.out, "module to write; refers to the same data files")->required();
+  raise_command->add_option("--out", raise.out, "module to write; refers to the same data files")
+      ->required();
 
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? static_cast<int>(ExitCode::Success) : static_cast<int>(ExitCode::Usage);
+    return app.exit(error) == 0 ? static_cast<int>(ExitCode::Success)
+                                : static_cast<int>(ExitCode::Usage);
   }
 
   std::string model = analyze_command->parsed() ? analyze.request : raise.model;

@@ -10,17 +10,20 @@
 
 namespace layerfarm::worker::onnx {
 
-base::Result<std::shared_ptr<const MappedFile>> MappedFile::open(const std::filesystem::path& path) {
+base::Result<std::shared_ptr<const MappedFile>> MappedFile::open(
+    const std::filesystem::path& path) {
   // Not blocking: a pipe of that name must not hold us up.
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) {
-    const auto code = errno == ENOENT || errno == ENOTDIR ? base::ErrorCode::NotFound : base::ErrorCode::InvalidInput;
+    const auto code = errno == ENOENT || errno == ENOTDIR ? base::ErrorCode::NotFound
+                                                          : base::ErrorCode::InvalidInput;
     return base::fail(code, std::string("cannot be read: ") + std::strerror(errno));
   }
-  struct stat info {};
+  struct stat info{};
   if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
     ::close(fd);
-    return base::fail(base::ErrorCode::InvalidInput, S_ISDIR(info.st_mode) ? "is a folder, not a file" : "is not a regular file");
+    return base::fail(base::ErrorCode::InvalidInput,
+                      S_ISDIR(info.st_mode) ? "is a folder, not a file" : "is not a regular file");
   }
   const auto size = static_cast<std::size_t>(info.st_size);
   void* data = nullptr;
@@ -29,7 +32,8 @@ base::Result<std::shared_ptr<const MappedFile>> MappedFile::open(const std::file
     if (data == MAP_FAILED) {
       const int saved = errno;
       ::close(fd);
-      return base::fail(base::ErrorCode::Internal, std::string("cannot be mapped into memory: ") + std::strerror(saved));
+      return base::fail(base::ErrorCode::Internal,
+                        std::string("cannot be mapped into memory: ") + std::strerror(saved));
     }
   }
   ::close(fd);

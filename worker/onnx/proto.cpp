@@ -25,7 +25,8 @@ std::vector<const pb::AttributeProto*> sorted_attributes(const pb::NodeProto& no
   std::vector<const pb::AttributeProto*> out;
   out.reserve(static_cast<std::size_t>(node.attribute_size()));
   for (const pb::AttributeProto& attribute : node.attribute()) out.push_back(&attribute);
-  std::stable_sort(out.begin(), out.end(), [](const auto* a, const auto* b) { return a->name() < b->name(); });
+  std::stable_sort(out.begin(), out.end(),
+                   [](const auto* a, const auto* b) { return a->name() < b->name(); });
   return out;
 }
 
@@ -40,7 +41,9 @@ void add_used(const pb::NodeProto& node, NameList& names) {
 
 }  // namespace
 
-bool is_constant_node(const pb::NodeProto& node) { return ::strcasecmp(node.op_type().c_str(), "Constant") == 0; }
+bool is_constant_node(const pb::NodeProto& node) {
+  return ::strcasecmp(node.op_type().c_str(), "Constant") == 0;
+}
 
 const pb::AttributeProto* find_attribute(const pb::NodeProto& node, std::string_view name) {
   for (const pb::AttributeProto& attribute : node.attribute()) {
@@ -49,7 +52,8 @@ const pb::AttributeProto* find_attribute(const pb::NodeProto& node, std::string_
   return nullptr;
 }
 
-std::int64_t int_attribute(const pb::NodeProto& node, std::string_view name, std::int64_t fallback) {
+std::int64_t int_attribute(const pb::NodeProto& node, std::string_view name,
+                           std::int64_t fallback) {
   const pb::AttributeProto* attribute = find_attribute(node, name);
   return attribute != nullptr && attribute->has_i() ? attribute->i() : fallback;
 }
@@ -60,7 +64,8 @@ std::vector<std::int64_t> ints_attribute(const pb::NodeProto& node, std::string_
   return {attribute->ints().begin(), attribute->ints().end()};
 }
 
-std::string string_attribute(const pb::NodeProto& node, std::string_view name, std::string_view fallback) {
+std::string string_attribute(const pb::NodeProto& node, std::string_view name,
+                             std::string_view fallback) {
   const pb::AttributeProto* attribute = find_attribute(node, name);
   return attribute != nullptr && attribute->has_s() ? attribute->s() : std::string(fallback);
 }
@@ -83,7 +88,8 @@ std::vector<std::string> captured_names(const pb::GraphProto& body) {
   std::unordered_set<std::string> own;
   for (const pb::ValueInfoProto& input : body.input()) own.insert(input.name());
   for (const pb::TensorProto& tensor : body.initializer()) own.insert(tensor.name());
-  for (const pb::SparseTensorProto& tensor : body.sparse_initializer()) own.insert(tensor.values().name());
+  for (const pb::SparseTensorProto& tensor : body.sparse_initializer())
+    own.insert(tensor.values().name());
   NameList names;
   for (const pb::NodeProto& node : body.node()) {
     NameList used;

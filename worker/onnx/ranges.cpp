@@ -11,12 +11,14 @@ namespace {
 using domain::DType;
 using domain::InputSpec;
 
-/// Walks from a value to whoever reads it, into bodies and model-local functions, and gathers what they ask.
+/// Walks from a value to whoever reads it, into bodies and model-local functions, and gathers what
+/// they ask.
 class DemandWalk {
  public:
   explicit DemandWalk(const pb::ModelProto& model) : model_(model) {}
 
-  void node(const pb::NodeProto& node, const std::string& name, const Surroundings& around, bool onwards) {
+  void node(const pb::NodeProto& node, const std::string& name, const Surroundings& around,
+            bool onwards) {
     for (int i = 0; i < node.input_size(); ++i) {
       if (node.input(i) != name) continue;
       if (auto demand = demand_of(node, i, around)) add(*demand);
@@ -32,7 +34,8 @@ class DemandWalk {
   }
 
   /// All of a graph's nodes, and what they pass the value on to.
-  void nodes(const google::protobuf::RepeatedPtrField<pb::NodeProto>& nodes, const std::string& name, const Surroundings& around) {
+  void nodes(const google::protobuf::RepeatedPtrField<pb::NodeProto>& nodes,
+             const std::string& name, const Surroundings& around) {
     std::unordered_set<std::string> seen;
     std::vector<std::string> open = {name};
     while (!open.empty() && seen.size() < kMostValues) {
@@ -49,7 +52,8 @@ class DemandWalk {
   [[nodiscard]] const std::optional<Demand>& result() const { return result_; }
 
  private:
-  static constexpr std::size_t kMostValues = 64;  // a value that is moved on more often is no plain index
+  static constexpr std::size_t kMostValues =
+      64;  // a value that is moved on more often is no plain index
   static constexpr int kDeepest = 20;
 
   void add(const Demand& demand) {
@@ -80,27 +84,34 @@ class DemandWalk {
   void enter(const pb::NodeProto& node, int place, const Surroundings& around) {
     if (++depth_ <= kDeepest) {
       for (const pb::FunctionProto& function : model_.functions()) {
-        if (function.name() != node.op_type() || domain_of(function.domain()) != domain_of(node.domain()) || function.overload() != node.overload()) continue;
+        if (function.name() != node.op_type() ||
+            domain_of(function.domain()) != domain_of(node.domain()) ||
+            function.overload() != node.overload())
+          continue;
         if (place < function.input_size()) call(function, node, place, around);
       }
       const pb::AttributeProto* attribute = find_attribute(node, "body");
-      if (attribute != nullptr && attribute->has_g() && (node.op_type() == "Loop" || node.op_type() == "Scan")) {
+      if (attribute != nullptr && attribute->has_g() &&
+          (node.op_type() == "Loop" || node.op_type() == "Scan")) {
         const pb::GraphProto& graph = attribute->g();
-        if (place < graph.input_size() && (node.op_type() == "Scan" || place >= 2)) nodes(graph.node(), graph.input(place).name(), around);
+        if (place < graph.input_size() && (node.op_type() == "Scan" || place >= 2))
+          nodes(graph.node(), graph.input(place).name(), around);
       }
     }
     --depth_;
   }
 
-  void call(const pb::FunctionProto& function, const pb::NodeProto& node, int place, const Surroundings& around) {
+  void call(const pb::FunctionProto& function, const pb::NodeProto& node, int place,
+            const Surroundings& around) {
     const auto actual = [&](const std::string& formal) -> std::string {
       for (int i = 0; i < std::min(function.input_size(), node.input_size()); ++i) {
         if (function.input(i) == formal) return node.input(i);
       }
       return {};
     };
-    const Surroundings inside{[&](const std::string& name) { return around.type(actual(name)); },
-                              [&](const std::string& name) { return around.constant(actual(name)); }};
+    const Surroundings inside{
+        [&](const std::string& name) { return around.type(actual(name)); },
+        [&](const std::string& name) { return around.constant(actual(name)); }};
     nodes(function.node(), function.input(place), inside);
   }
 
@@ -112,7 +123,8 @@ class DemandWalk {
 
 InputSpec apply(InputSpec spec, const std::optional<Demand>& demand) {
   if (!demand) return spec;
-  if (!demand->values.empty() && static_cast<std::int64_t>(demand->values.size()) == spec.type.elements()) {
+  if (!demand->values.empty() &&
+      static_cast<std::int64_t>(demand->values.size()) == spec.type.elements()) {
     spec.values = demand->values;
   } else if (demand->values.empty()) {
     spec.lo = demand->lo;
@@ -137,14 +149,16 @@ InputSpec usual_input(domain::TensorType type) {
       out.lo = 0;
       out.hi = 2;
       break;
-    default: break;
+    default:
+      break;
   }
   return out;
 }
 
 namespace {
 
-Surroundings surroundings(const LoadedModel& model, const ValueTypes& types, const Constants* constants) {
+Surroundings surroundings(const LoadedModel& model, const ValueTypes& types,
+                          const Constants* constants) {
   return {[&types](const std::string& name) {
             const auto found = types.find(name);
             return found == types.end() ? nullptr : &found->second;
@@ -158,7 +172,8 @@ Surroundings surroundings(const LoadedModel& model, const ValueTypes& types, con
 
 InputSpec spec_of(const ValueTypes& types, const std::string& name) {
   const auto type = types.find(name);
-  return usual_input(type != types.end() && type->second.fixed() ? type->second.tensor() : domain::TensorType{});
+  return usual_input(type != types.end() && type->second.fixed() ? type->second.tensor()
+                                                                 : domain::TensorType{});
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Which values may be fed to an input: the usual range, or what keeps an index inside its table and a shape possible.
+// Which values may be fed to an input: the usual range, or what keeps an index inside its table and
+// a shape possible.
 #pragma once
 
 #include <string>
@@ -17,8 +18,10 @@ class Ranges {
       : model_(model), types_(types), constants_(constants) {}
 
   /// For a value of the model when one node alone takes it.
-  [[nodiscard]] domain::InputSpec of_input(const pb::NodeProto& node, const std::string& name) const;
-  /// For a value of the model as all of the model uses it, also behind nodes that only move or convert it.
+  [[nodiscard]] domain::InputSpec of_input(const pb::NodeProto& node,
+                                           const std::string& name) const;
+  /// For a value of the model as all of the model uses it, also behind nodes that only move or
+  /// convert it.
   [[nodiscard]] domain::InputSpec of_value(const std::string& name) const;
 
  private:

@@ -19,8 +19,10 @@ using base::ErrorCode;
 using base::fail;
 using base::Result;
 
-/// Dynamic dims become numbers where `values` names them; unnamed ones where `fallback` says so, else they stay open.
-void set_dims(pb::TypeProto& type, const std::map<std::string, std::int64_t>& values, std::optional<std::int64_t> fallback) {
+/// Dynamic dims become numbers where `values` names them; unnamed ones where `fallback` says so,
+/// else they stay open.
+void set_dims(pb::TypeProto& type, const std::map<std::string, std::int64_t>& values,
+              std::optional<std::int64_t> fallback) {
   if (!type.has_tensor_type() || !type.tensor_type().has_shape()) return;
   for (auto& dim : *type.mutable_tensor_type()->mutable_shape()->mutable_dim()) {
     if (dim.has_dim_value() && dim.dim_value() >= 0) continue;
@@ -48,7 +50,9 @@ std::map<std::string, std::int64_t> fix_inputs(LoadedModel& model, const Dims& d
     }
     set_dims(*input.mutable_type(), values, 1);
   }
-  for (const auto& [name, value] : unused) model.notes.push_back("no input has a dim named '" + name + "', so --dim " + name + " changes nothing");
+  for (const auto& [name, value] : unused)
+    model.notes.push_back("no input has a dim named '" + name + "', so --dim " + name +
+                          " changes nothing");
   return values;
 }
 
@@ -66,10 +70,12 @@ ValueTypes declared_types(LoadedModel& model, const std::map<std::string, std::i
 }
 
 void run_inference(LoadedModel& model) {
-  const pb::ShapeInferenceOptions options(/*check_type_val=*/false, /*strict_mode_val=*/0, /*data_prop_val=*/true);
+  const pb::ShapeInferenceOptions options(/*check_type_val=*/false, /*strict_mode_val=*/0,
+                                          /*data_prop_val=*/true);
   pb::shape_inference::DataValueMap values;
   try {
-    pb::shape_inference::InferShapes(model.proto, pb::OpSchemaRegistry::Instance(), options, &values);
+    pb::shape_inference::InferShapes(model.proto, pb::OpSchemaRegistry::Instance(), options,
+                                     &values);
   } catch (const std::exception& error) {
     std::string why = error.what();
     model.notes.push_back("ONNX's shape inference gave up: " + why.substr(0, why.find('\n')));
@@ -108,7 +114,8 @@ std::vector<std::string> open_values(const LoadedModel& model, const ValueTypes&
 }
 
 /// Names of other tensors come from sequences and the like, which no declaration fixes.
-std::size_t take_declared(LoadedModel& model, const ValueTypes& declared, const ValueTypes& types, const std::vector<std::string>& open) {
+std::size_t take_declared(LoadedModel& model, const ValueTypes& declared, const ValueTypes& types,
+                          const std::vector<std::string>& open) {
   pb::GraphProto& graph = *model.proto.mutable_graph();
   std::map<std::string, pb::ValueInfoProto*> infos;
   for (auto* list : {graph.mutable_value_info(), graph.mutable_output()}) {
@@ -120,16 +127,19 @@ std::size_t take_declared(LoadedModel& model, const ValueTypes& declared, const 
     const auto said = declared.find(name);
     if (said == declared.end() || said->second.dtype == domain::DType::Undefined) continue;
     const auto known = types.find(name);
-    // Inference knows the element type better; a shape that contradicts what it knows of the dims is stale.
+    // Inference knows the element type better; a shape that contradicts what it knows of the dims
+    // is stale.
     ValueType merged = said->second;
     if (known != types.end()) {
-      if (known->second.dtype != domain::DType::Undefined && known->second.dtype != merged.dtype) continue;
+      if (known->second.dtype != domain::DType::Undefined && known->second.dtype != merged.dtype)
+        continue;
       if (known->second.dims && merged.dims) {
         if (known->second.dims->size() != merged.dims->size()) continue;
         bool agree = true;
         for (std::size_t i = 0; i < merged.dims->size(); ++i) {
           const std::int64_t inferred = (*known->second.dims)[i];
-          if (inferred >= 0 && (*merged.dims)[i] >= 0 && inferred != (*merged.dims)[i]) agree = false;
+          if (inferred >= 0 && (*merged.dims)[i] >= 0 && inferred != (*merged.dims)[i])
+            agree = false;
           if (inferred >= 0) (*merged.dims)[i] = inferred;
         }
         if (!agree) continue;
@@ -174,35 +184,48 @@ Shapes infer_shapes(LoadedModel& model, const Dims& dims) {
 
 void add_seen_shapes(const std::string& answer, Shapes& shapes, std::vector<std::string>& notes) {
   const auto json = nlohmann::json::parse(answer, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object() || !json.contains("ok") || json["ok"] != true || !json.contains("values") || !json["values"].is_array()) {
-    const std::string why = json.is_object() && json.contains("text") && json["text"].is_string() ? json["text"].get<std::string>() : "no reason given";
-    notes.push_back("the shapes that ONNX's inference leaves open could not be found by running the model: " + why.substr(0, why.find('\n')));
+  if (!json.is_object() || !json.contains("ok") || json["ok"] != true || !json.contains("values") ||
+      !json["values"].is_array()) {
+    const std::string why = json.is_object() && json.contains("text") && json["text"].is_string()
+                                ? json["text"].get<std::string>()
+                                : "no reason given";
+    notes.push_back(
+        "the shapes that ONNX's inference leaves open could not be found by running the model: " +
+        why.substr(0, why.find('\n')));
     return;
   }
   std::size_t found = 0;
   for (const auto& seen : json["values"]) {
-    if (!seen.is_object() || !seen.contains("name") || !seen["name"].is_string() || !seen.contains("dtype") || !seen["dtype"].is_number_integer() ||
-        !seen.contains("dims") || !seen["dims"].is_array()) {
+    if (!seen.is_object() || !seen.contains("name") || !seen["name"].is_string() ||
+        !seen.contains("dtype") || !seen["dtype"].is_number_integer() || !seen.contains("dims") ||
+        !seen["dims"].is_array()) {
       continue;
     }
     const auto name = seen["name"].get<std::string>();
     if (!is_open(shapes.types, name)) continue;
-    ValueType type{.dtype = static_cast<domain::DType>(seen["dtype"].get<std::int64_t>()), .dims = std::vector<std::int64_t>()};
-    for (const auto& dim : seen["dims"]) type.dims->push_back(dim.is_number_integer() ? dim.get<std::int64_t>() : -1);
+    ValueType type{.dtype = static_cast<domain::DType>(seen["dtype"].get<std::int64_t>()),
+                   .dims = std::vector<std::int64_t>()};
+    for (const auto& dim : seen["dims"])
+      type.dims->push_back(dim.is_number_integer() ? dim.get<std::int64_t>() : -1);
     if (!type.fixed()) continue;
     shapes.types[name] = std::move(type);
     shapes.seen_in_run.insert(name);
     ++found;
   }
-  std::erase_if(shapes.unknown, [&](const std::string& name) { return !is_open(shapes.types, name); });
-  notes.push_back("the shapes of " + std::to_string(found) + " values were found by running the model");
+  std::erase_if(shapes.unknown,
+                [&](const std::string& name) { return !is_open(shapes.types, name); });
+  notes.push_back("the shapes of " + std::to_string(found) +
+                  " values were found by running the model");
 }
 
-Result<std::string> shapes_request(const LoadedModel& model, const Shapes& shapes, const std::filesystem::path& folder, const base::BlobFolder& blobs) {
+Result<std::string> shapes_request(const LoadedModel& model, const Shapes& shapes,
+                                   const std::filesystem::path& folder,
+                                   const base::BlobFolder& blobs) {
   pb::ModelProto asked = model.proto;
   pb::GraphProto& graph = *asked.mutable_graph();
   graph.clear_value_info();
-  for (pb::NodeProto& node : *graph.mutable_node()) node.clear_name();  // may clash, and say nothing here
+  for (pb::NodeProto& node : *graph.mutable_node())
+    node.clear_name();  // may clash, and say nothing here
   graph.clear_output();
   for (const std::string& name : shapes.unknown) graph.add_output()->set_name(name);
   graph.clear_sparse_initializer();
@@ -216,7 +239,8 @@ Result<std::string> shapes_request(const LoadedModel& model, const Shapes& shape
     auto data = write_tensor(*value, tensor, blobs);
     if (!data) return fail(std::move(data.error()));
     if (!*data || std::filesystem::exists(folder / (*data)->name)) continue;
-    if (auto linked = blobs.link_to((*data)->blob, folder / (*data)->name); !linked) return fail(std::move(linked.error()));
+    if (auto linked = blobs.link_to((*data)->blob, folder / (*data)->name); !linked)
+      return fail(std::move(linked.error()));
   }
 
   nlohmann::ordered_json request = {{"op", "shapes"}, {"model", (folder / "model.onnx").string()}};
@@ -226,21 +250,33 @@ Result<std::string> shapes_request(const LoadedModel& model, const Shapes& shape
     if (model.initializers.contains(input.name())) continue;
     const auto type = shapes.types.find(input.name());
     if (type == shapes.types.end() || !type->second.fixed()) {
-      return fail(ErrorCode::Unavailable, "the model cannot be run to see its shapes: nothing says the shape of its input '" + input.name() + "'");
+      return fail(
+          ErrorCode::Unavailable,
+          "the model cannot be run to see its shapes: nothing says the shape of its input '" +
+              input.name() + "'");
     }
     const domain::InputSpec spec = ranges.of_value(input.name());
-    nlohmann::ordered_json entry = {{"name", input.name()},
-                                    {"dtype", static_cast<int>(spec.type.dtype)},
-                                    {"dims", spec.type.dims},
-                                    {"lo", spec.values.empty() ? spec.lo : *std::min_element(spec.values.begin(), spec.values.end())},
-                                    {"hi", spec.values.empty() ? spec.hi : *std::max_element(spec.values.begin(), spec.values.end()) + 1}};
+    nlohmann::ordered_json entry = {
+        {"name", input.name()},
+        {"dtype", static_cast<int>(spec.type.dtype)},
+        {"dims", spec.type.dims},
+        {"lo",
+         spec.values.empty() ? spec.lo : *std::min_element(spec.values.begin(), spec.values.end())},
+        {"hi", spec.values.empty()
+                   ? spec.hi
+                   : *std::max_element(spec.values.begin(), spec.values.end()) + 1}};
     if (!spec.values.empty()) entry["values"] = spec.values;
     request["inputs"].push_back(std::move(entry));
   }
-  request["values"] = nlohmann::ordered_json::array();  // all that is asked for is an output of the written model
+  request["values"] =
+      nlohmann::ordered_json::array();  // all that is asked for is an output of the written model
   std::string bytes;
-  if (!asked.SerializeToString(&bytes)) return fail(ErrorCode::InvalidInput, "is too large to be written for a run that shows its shapes");
-  if (auto written = base::write_file_atomically(folder / "model.onnx", bytes, base::Sync::No); !written) return fail(std::move(written.error()));
+  if (!asked.SerializeToString(&bytes))
+    return fail(ErrorCode::InvalidInput,
+                "is too large to be written for a run that shows its shapes");
+  if (auto written = base::write_file_atomically(folder / "model.onnx", bytes, base::Sync::No);
+      !written)
+    return fail(std::move(written.error()));
   return request.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 

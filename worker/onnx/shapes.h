@@ -1,4 +1,5 @@
-// Types and shapes of every value: ONNX's shape inference first, then what the file declares, then what a run of the model showed.
+// Types and shapes of every value: ONNX's shape inference first, then what the file declares, then
+// what a run of the model showed.
 #pragma once
 
 #include <filesystem>
@@ -19,19 +20,24 @@ using Dims = std::vector<std::pair<std::string, std::int64_t>>;
 
 struct Shapes {
   ValueTypes types;
-  std::vector<std::string> unknown;             ///< values whose type or shape is still open, in order of their nodes
+  std::vector<std::string>
+      unknown;  ///< values whose type or shape is still open, in order of their nodes
   std::unordered_set<std::string> seen_in_run;  ///< values whose shape only a run showed
 };
 
-/// Gives every dynamic dim of the inputs a number (`--dim`, else 1) and infers the rest. `model.proto` keeps its nodes; its value infos are renewed.
+/// Gives every dynamic dim of the inputs a number (`--dim`, else 1) and infers the rest.
+/// `model.proto` keeps its nodes; its value infos are renewed.
 [[nodiscard]] Shapes infer_shapes(LoadedModel& model, const Dims& dims);
 
-/// Takes over what a run of the model showed (the answer of the helper's operation `shapes`, a JSON text).
+/// Takes over what a run of the model showed (the answer of the helper's operation `shapes`, a JSON
+/// text).
 void add_seen_shapes(const std::string& answer, Shapes& shapes, std::vector<std::string>& notes);
 
-/// A request to the helper, with the model that it is about written to `folder`. Large constants are hard-linked from the blobs.
-/// Unavailable when the model has an input that cannot be made.
-[[nodiscard]] base::Result<std::string> shapes_request(const LoadedModel& model, const Shapes& shapes, const std::filesystem::path& folder,
+/// A request to the helper, with the model that it is about written to `folder`. Large constants
+/// are hard-linked from the blobs. Unavailable when the model has an input that cannot be made.
+[[nodiscard]] base::Result<std::string> shapes_request(const LoadedModel& model,
+                                                       const Shapes& shapes,
+                                                       const std::filesystem::path& folder,
                                                        const base::BlobFolder& blobs);
 
 }  // namespace layerfarm::worker::onnx

@@ -10,18 +10,25 @@ namespace {
 std::string describe(const pb::TypeProto& type) {
   const auto of = [](const std::string& kind, const pb::TypeProto& element) {
     if (!element.has_tensor_type()) return kind + " of " + describe(element) + "s";
-    return kind + " of " + type_text(static_cast<domain::DType>(element.tensor_type().elem_type())) + " tensors";
+    return kind + " of " +
+           type_text(static_cast<domain::DType>(element.tensor_type().elem_type())) + " tensors";
   };
   switch (type.value_case()) {
-    case pb::TypeProto::kSequenceType: return of("sequence", type.sequence_type().elem_type());
+    case pb::TypeProto::kSequenceType:
+      return of("sequence", type.sequence_type().elem_type());
     case pb::TypeProto::kOptionalType:
       // The element of an optional is one thing, not many.
-      return type.optional_type().elem_type().has_tensor_type() ? of("optional", type.optional_type().elem_type())
-                                                                : "optional " + describe(type.optional_type().elem_type());
-    case pb::TypeProto::kMapType: return "map";
-    case pb::TypeProto::kSparseTensorType: return "sparse tensor";
-    case pb::TypeProto::kOpaqueType: return "opaque value";
-    default: return "value of unknown type";
+      return type.optional_type().elem_type().has_tensor_type()
+                 ? of("optional", type.optional_type().elem_type())
+                 : "optional " + describe(type.optional_type().elem_type());
+    case pb::TypeProto::kMapType:
+      return "map";
+    case pb::TypeProto::kSparseTensorType:
+      return "sparse tensor";
+    case pb::TypeProto::kOpaqueType:
+      return "opaque value";
+    default:
+      return "value of unknown type";
   }
 }
 

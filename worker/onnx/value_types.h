@@ -14,7 +14,7 @@ namespace layerfarm::worker::onnx {
 struct ValueType {
   domain::DType dtype = domain::DType::Undefined;  ///< Undefined: unknown, or no tensor
   std::optional<std::vector<std::int64_t>> dims;   ///< nothing: rank unknown; -1: that dim unknown
-  std::string other;                               ///< what it is when it is no tensor: "a sequence of float32 tensors"
+  std::string other;  ///< what it is when it is no tensor: "a sequence of float32 tensors"
 
   /// Element type and every dim known.
   [[nodiscard]] bool fixed() const;

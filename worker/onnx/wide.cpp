@@ -10,16 +10,21 @@ namespace {
 constexpr auto kNarrow = pb::TensorProto::BFLOAT16;
 constexpr auto kWide = pb::TensorProto::FLOAT;
 
-bool is_narrow(const pb::ValueInfoProto& value) { return value.type().has_tensor_type() && value.type().tensor_type().elem_type() == kNarrow; }
+bool is_narrow(const pb::ValueInfoProto& value) {
+  return value.type().has_tensor_type() && value.type().tensor_type().elem_type() == kNarrow;
+}
 
 /// Attributes whose number is an element type.
 bool names_a_type(const std::string& attribute) {
-  static constexpr std::array<std::string_view, 6> kNames = {"to", "dtype", "stash_type", "output_dtype", "softmax_precision", "output_datatype"};
+  static constexpr std::array<std::string_view, 6> kNames = {
+      "to", "dtype", "stash_type", "output_dtype", "softmax_precision", "output_datatype"};
   return std::find(kNames.begin(), kNames.end(), attribute) != kNames.end();
 }
 
 void widen_attribute(pb::AttributeProto& attribute) {
-  if (attribute.type() == pb::AttributeProto::INT && names_a_type(attribute.name()) && attribute.i() == kNarrow) attribute.set_i(kWide);
+  if (attribute.type() == pb::AttributeProto::INT && names_a_type(attribute.name()) &&
+      attribute.i() == kNarrow)
+    attribute.set_i(kWide);
   if (!attribute.has_t() || attribute.t().data_type() != kNarrow) return;
   const auto value = read_constant(attribute.t());
   const auto wide = value ? widened(*value) : std::nullopt;
@@ -46,15 +51,20 @@ std::optional<Constant> widened(const Constant& value) {
   if (value.type.dtype != domain::DType::BFloat16) return std::nullopt;
   base::Bytes out;
   out.reserve(value.bytes.size() * 2);
-  for (std::size_t at = 0; at + 2 <= value.bytes.size(); at += 2) out.append(2, '\0').append(value.bytes.substr(at, 2));  // the upper half
+  for (std::size_t at = 0; at + 2 <= value.bytes.size(); at += 2)
+    out.append(2, '\0').append(value.bytes.substr(at, 2));  // the upper half
   const domain::TensorType type{domain::DType::Float32, value.type.dims};
   return value.repeated ? make_repeated(type, std::move(out)) : make_constant(type, std::move(out));
 }
 
 std::optional<WideLayer> wide_layer(const CanonicalLayer& layer) {
   const pb::GraphProto& graph = layer.module.graph();
-  const bool any = std::any_of(graph.input().begin(), graph.input().end(), is_narrow) || std::any_of(graph.output().begin(), graph.output().end(), is_narrow) ||
-                   std::any_of(layer.constants.begin(), layer.constants.end(), [](const auto& item) { return item.second->type.dtype == domain::DType::BFloat16; });
+  const bool any =
+      std::any_of(graph.input().begin(), graph.input().end(), is_narrow) ||
+      std::any_of(graph.output().begin(), graph.output().end(), is_narrow) ||
+      std::any_of(layer.constants.begin(), layer.constants.end(), [](const auto& item) {
+        return item.second->type.dtype == domain::DType::BFloat16;
+      });
   const pb::NodeProto& node = graph.node(0);
   if (!any || layer.module.functions_size() > 0 || !in_default_domain(node)) return std::nullopt;
   for (const pb::AttributeProto& attribute : node.attribute()) {
@@ -62,12 +72,14 @@ std::optional<WideLayer> wide_layer(const CanonicalLayer& layer) {
   }
 
   WideLayer out{.module = layer.module, .constants = {}};
-  for (const auto& [name, value] : layer.constants) out.constants.emplace_back(name, widened(*value).value_or(*value));
+  for (const auto& [name, value] : layer.constants)
+    out.constants.emplace_back(name, widened(*value).value_or(*value));
   pb::GraphProto& wide = *out.module.mutable_graph();
   for (pb::ValueInfoProto& input : *wide.mutable_input()) {
     if (is_narrow(input)) input.mutable_type()->mutable_tensor_type()->set_elem_type(kWide);
   }
-  for (pb::AttributeProto& attribute : *wide.mutable_node(0)->mutable_attribute()) widen_attribute(attribute);
+  for (pb::AttributeProto& attribute : *wide.mutable_node(0)->mutable_attribute())
+    widen_attribute(attribute);
   for (pb::ValueInfoProto& output : *wide.mutable_output()) {
     if (!is_narrow(output)) continue;
     output.mutable_type()->mutable_tensor_type()->set_elem_type(kWide);

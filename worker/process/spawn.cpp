@@ -45,7 +45,8 @@ struct Plan {
 int give_up(Plan& plan, Step step) {
   plan.error_number = errno;
   plan.failed = step;
-  // Not _exit(): sanitizers look at the stack before calls that do not return, and do not know this one.
+  // Not _exit(): sanitizers look at the stack before calls that do not return, and do not know this
+  // one.
   ::syscall(SYS_exit_group, 127);
   return 127;
 }

@@ -15,17 +15,22 @@ using domain::Ending;
 using domain::ModelAnalysis;
 using domain::Outcome;
 
-/// What people should know when operators and layers do not pair up: then locations cannot be trusted.
+/// What people should know when operators and layers do not pair up: then locations cannot be
+/// trusted.
 void compare_with_layers(ModelAnalysis& analysis) {
   if (analysis.locations.size() != analysis.layers.size()) {
-    analysis.notes.push_back("the importer sees " + std::to_string(analysis.locations.size()) + " operators, the model has " +
-                             std::to_string(analysis.layers.size()) + " layers");
+    analysis.notes.push_back("the importer sees " + std::to_string(analysis.locations.size()) +
+                             " operators, the model has " + std::to_string(analysis.layers.size()) +
+                             " layers");
   }
   constexpr int kMostListed = 5;
   int listed = 0;
-  for (std::size_t i = 0; i < std::min(analysis.locations.size(), analysis.layers.size()) && listed < kMostListed; ++i) {
+  for (std::size_t i = 0;
+       i < std::min(analysis.locations.size(), analysis.layers.size()) && listed < kMostListed;
+       ++i) {
     if (analysis.locations[i].op_type == analysis.layers[i].op_type) continue;
-    analysis.notes.push_back("operator " + std::to_string(i) + " is '" + analysis.locations[i].op_type + "' to the importer and '" +
+    analysis.notes.push_back("operator " + std::to_string(i) + " is '" +
+                             analysis.locations[i].op_type + "' to the importer and '" +
                              analysis.layers[i].op_type + "' in the model");
     ++listed;
   }
@@ -35,13 +40,19 @@ void compare_with_layers(ModelAnalysis& analysis) {
 
 Outcome AnalyzeStage::run(const domain::AnalyzeRequest& request, StepContext& context) {
   const auto begun = std::chrono::steady_clock::now();
-  Outcome out{.stage = domain::Stage::Analyze, .ending = Ending::Refused, .tool = "layerfarm " + std::string(base::kVersion)};
+  Outcome out{.stage = domain::Stage::Analyze,
+              .ending = Ending::Refused,
+              .tool = "layerfarm " + std::string(base::kVersion)};
   const std::string file = std::filesystem::path(request.model_path).filename().string();
-  const auto format = std::find_if(formats_.begin(), formats_.end(), [&](const auto& known) { return known->reads(request.model_path); });
+  const auto format = std::find_if(formats_.begin(), formats_.end(), [&](const auto& known) {
+    return known->reads(request.model_path);
+  });
   if (format == formats_.end()) {
     std::string names;
-    for (const auto& known : formats_) names += (names.empty() ? "" : ", ") + std::string(known->name());
-    out.diagnostic = diagnostic("import", "refused", file + ": no reader for this kind of file (known: " + names + ")");
+    for (const auto& known : formats_)
+      names += (names.empty() ? "" : ", ") + std::string(known->name());
+    out.diagnostic = diagnostic("import", "refused",
+                                file + ": no reader for this kind of file (known: " + names + ")");
     return out;
   }
   FormatAnswer answer = (*format)->layers(request, context);
@@ -70,7 +81,9 @@ Outcome AnalyzeStage::run(const domain::AnalyzeRequest& request, StepContext& co
     return out;
   }
   out.analysis = *blob;
-  out.took_us = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - begun).count();
+  out.took_us = std::chrono::duration_cast<std::chrono::microseconds>(
+                    std::chrono::steady_clock::now() - begun)
+                    .count();
   return out;
 }
 

@@ -1,4 +1,5 @@
-// The analyze job: a model file becomes a stored ModelAnalysis. What kind of file it is, the formats know. Job thread.
+// The analyze job: a model file becomes a stored ModelAnalysis. What kind of file it is, the
+// formats know. Job thread.
 #pragma once
 
 #include "shared/domain/layer.h"
@@ -9,8 +10,10 @@ namespace layerfarm::worker::toolchain {
 
 class AnalyzeStage {
  public:
-  explicit AnalyzeStage(ModelFormats formats = make_model_formats()) : formats_(std::move(formats)) {}
-  /// Done: `analysis` names the blob of the encoded ModelAnalysis. A model whose operators cannot be located is Done too and says why.
+  explicit AnalyzeStage(ModelFormats formats = make_model_formats())
+      : formats_(std::move(formats)) {}
+  /// Done: `analysis` names the blob of the encoded ModelAnalysis. A model whose operators cannot
+  /// be located is Done too and says why.
   domain::Outcome run(const domain::AnalyzeRequest& request, StepContext& context);
 
  private:

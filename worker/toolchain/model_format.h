@@ -1,5 +1,6 @@
-// ModelFormat: how layers come out of one kind of model file. One format = one file that implements this interface and one line in
-// model_formats.cpp (docs/adding-a-model-format.md). Planning, sharing, judging and reporting know nothing of formats. Job thread.
+// ModelFormat: how layers come out of one kind of model file. One format = one file that implements
+// this interface and one line in model_formats.cpp (docs/adding-a-model-format.md). Planning,
+// sharing, judging and reporting know nothing of formats. Job thread.
 #pragma once
 
 #include <memory>
@@ -23,9 +24,10 @@ struct FormatAnswer {
 /// Where the operators of the whole model stand in the module that a compiler reads.
 struct FormatLocations {
   domain::Ending ending = domain::Ending::Infrastructure;
-  std::vector<domain::SourceLocation> locations;  ///< Done: one per operator, in the order of the layers
-  std::string importer;                           ///< Done: name and version of what made that module
-  std::string problem;                            ///< else: one line for people
+  std::vector<domain::SourceLocation>
+      locations;         ///< Done: one per operator, in the order of the layers
+  std::string importer;  ///< Done: name and version of what made that module
+  std::string problem;   ///< else: one line for people
 };
 
 class ModelFormat {
@@ -38,7 +40,8 @@ class ModelFormat {
   /// Layers with their modules (stored as blobs), signatures, inputs and outputs.
   virtual FormatAnswer layers(const domain::AnalyzeRequest& request, StepContext& context) = 0;
   /// Line and column of each operator.
-  virtual FormatLocations locations(const domain::AnalyzeRequest& request, StepContext& context) = 0;
+  virtual FormatLocations locations(const domain::AnalyzeRequest& request,
+                                    StepContext& context) = 0;
 };
 
 using ModelFormats = std::vector<std::unique_ptr<ModelFormat>>;

@@ -1,4 +1,5 @@
-// The model formats of this program. A new one is its file and one line here (docs/adding-a-model-format.md).
+// The model formats of this program. A new one is its file and one line here
+// (docs/adding-a-model-format.md).
 #include "worker/toolchain/model_format.h"
 
 // function that makes one (defined in the format's own file); the first that reads a file gets it

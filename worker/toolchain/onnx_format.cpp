@@ -1,4 +1,5 @@
-// ONNX models: layerfarm-onnx reads them in a bounded child, layerfarm-ort runs them where shapes stay unknown, the sidecar's importer places their operators.
+// ONNX models: layerfarm-onnx reads them in a bounded child, layerfarm-ort runs them where shapes
+// stay unknown, the sidecar's importer places their operators.
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -40,10 +41,13 @@ class OnnxFormat final : public ModelFormat {
     const auto scratch = base::ScratchFolder::make(context.scratch, "analyze");
     if (!scratch) return broken(scratch.error());
     const fs::path& folder = scratch->path();
-    const Files files{folder / "request", folder / "result", folder / "shapes" / "request.json", folder / "shapes" / "answer.json"};
+    const Files files{folder / "request", folder / "result", folder / "shapes" / "request.json",
+                      folder / "shapes" / "answer.json"};
     std::error_code error;
     fs::create_directory(folder / "shapes", error);
-    if (auto written = base::write_file_atomically(files.request, protocol::encode_analyze_request(request), base::Sync::No); !written) {
+    if (auto written = base::write_file_atomically(
+            files.request, protocol::encode_analyze_request(request), base::Sync::No);
+        !written) {
       return broken(written.error());
     }
     ToolEnd end = read(request, files, folder, /*ask_for_shapes=*/true, context);
@@ -52,7 +56,8 @@ class OnnxFormat final : public ModelFormat {
       if (asked.ending != Ending::Done) return asked;
       end = read(request, files, folder, /*ask_for_shapes=*/false, context);
     }
-    if (end.ending != Ending::Done) return {.ending = end.ending, .diagnostic = std::move(end.diagnostic)};
+    if (end.ending != Ending::Done)
+      return {.ending = end.ending, .diagnostic = std::move(end.diagnostic)};
     const auto bytes = base::read_file(files.result);
     if (!bytes) return broken(bytes.error());
     auto analysis = protocol::decode_analysis(*bytes);
@@ -63,40 +68,67 @@ class OnnxFormat final : public ModelFormat {
   FormatLocations locations(const domain::AnalyzeRequest& request, StepContext& context) override {
     json question = {{"op", "locations"}, {"model", request.model_path}, {"dims", json::object()}};
     for (const auto& [dim, value] : request.dims) question["dims"][dim] = value;
-    const HelperAnswer answer = context.helpers.sidecar(dump(question), compile_bounds(context.limits));
+    const HelperAnswer answer =
+        context.helpers.sidecar(dump(question), compile_bounds(context.limits));
     if (answer.ending == Ending::Refused && !answer.diagnostic.text.empty()) {
-      return {.ending = Ending::Refused, .problem = "the model cannot be imported as a whole: " + first_line(answer.diagnostic.text)};
+      return {.ending = Ending::Refused,
+              .problem =
+                  "the model cannot be imported as a whole: " + first_line(answer.diagnostic.text)};
     }
     if (answer.ending != Ending::Done) {
-      return {.ending = answer.ending, .problem = "the importer " + (answer.diagnostic.cause.empty() ? "gave no answer" : answer.diagnostic.cause)};
+      return {.ending = answer.ending,
+              .problem =
+                  "the importer " +
+                  (answer.diagnostic.cause.empty() ? "gave no answer" : answer.diagnostic.cause)};
     }
     const json said = json::parse(answer.json, nullptr, /*allow_exceptions=*/false);
-    if (!said.is_object() || said.value("ok", json(false)) != true || !said.contains("locations") || !said["locations"].is_array()) {
-      const std::string text = said.is_object() && said.contains("text") && said["text"].is_string() ? said["text"].get<std::string>() : "";
-      return {.ending = Ending::Refused, .problem = "the model cannot be imported as a whole: " + first_line(normalised(text))};
+    if (!said.is_object() || said.value("ok", json(false)) != true || !said.contains("locations") ||
+        !said["locations"].is_array()) {
+      const std::string text = said.is_object() && said.contains("text") && said["text"].is_string()
+                                   ? said["text"].get<std::string>()
+                                   : "";
+      return {
+          .ending = Ending::Refused,
+          .problem = "the model cannot be imported as a whole: " + first_line(normalised(text))};
     }
     FormatLocations out{.ending = Ending::Done};
     for (const json& place : said["locations"]) {
-      if (!place.is_array() || place.size() != 3 || !place[0].is_number_unsigned() || !place[1].is_number_unsigned() || !place[2].is_string()) continue;
-      out.locations.push_back({place[0].get<std::uint32_t>(), place[1].get<std::uint32_t>(), place[2].get<std::string>()});
+      if (!place.is_array() || place.size() != 3 || !place[0].is_number_unsigned() ||
+          !place[1].is_number_unsigned() || !place[2].is_string())
+        continue;
+      out.locations.push_back({place[0].get<std::uint32_t>(), place[1].get<std::uint32_t>(),
+                               place[2].get<std::string>()});
     }
-    if (said.contains("importer") && said["importer"].is_string()) out.importer = said["importer"].get<std::string>();
+    if (said.contains("importer") && said["importer"].is_string())
+      out.importer = said["importer"].get<std::string>();
     return out;
   }
 
  private:
-  static std::string dump(const json& value) { return value.dump(-1, ' ', false, json::error_handler_t::replace); }
-
-  static FormatAnswer broken(const base::Error& error) {
-    return {.ending = Ending::Infrastructure, .analysis = {}, .diagnostic = infrastructure("import", error)};
+  static std::string dump(const json& value) {
+    return value.dump(-1, ' ', false, json::error_handler_t::replace);
   }
 
-  static ToolEnd read(const domain::AnalyzeRequest& request, const Files& files, const fs::path& folder, bool ask_for_shapes, StepContext& context) {
+  static FormatAnswer broken(const base::Error& error) {
+    return {.ending = Ending::Infrastructure,
+            .analysis = {},
+            .diagnostic = infrastructure("import", error)};
+  }
+
+  static ToolEnd read(const domain::AnalyzeRequest& request, const Files& files,
+                      const fs::path& folder, bool ask_for_shapes, StepContext& context) {
     ToolCall call{.where = "import", .tool = "layerfarm-onnx"};
-    call.command.argv = {own_program("layerfarm-onnx").string(), "analyze", "--request", files.request.string(), "--blobs", context.blobs.root().string(),
-                         "--result", files.result.string()};
+    call.command.argv = {own_program("layerfarm-onnx").string(),
+                         "analyze",
+                         "--request",
+                         files.request.string(),
+                         "--blobs",
+                         context.blobs.root().string(),
+                         "--result",
+                         files.result.string()};
     if (ask_for_shapes) {
-      call.command.argv.insert(call.command.argv.end(), {"--shapes-request", files.shapes_request.string()});
+      call.command.argv.insert(call.command.argv.end(),
+                               {"--shapes-request", files.shapes_request.string()});
     } else {
       call.command.argv.insert(call.command.argv.end(), {"--shapes", files.shapes_answer.string()});
     }
@@ -105,7 +137,8 @@ class OnnxFormat final : public ModelFormat {
     call.command.bounds = compile_bounds(context.limits);
     call.command.bounds.file_bytes = std::max(call.command.bounds.file_bytes, kLargestFile);
     ToolEnd end = run_tool(call, context);
-    if (end.ending != Ending::Refused && end.ending != Ending::Done && end.ending != Ending::Cancelled && end.diagnostic.text.empty()) {
+    if (end.ending != Ending::Refused && end.ending != Ending::Done &&
+        end.ending != Ending::Cancelled && end.diagnostic.text.empty()) {
       end.diagnostic.text = "the model reader " + end.diagnostic.cause;
     }
     // The reader names the file in full; people know where it lies.
@@ -119,14 +152,20 @@ class OnnxFormat final : public ModelFormat {
     return end;
   }
 
-  /// Leaves an answer for the second reading in any case but a cancel: what a run cannot show, the reader reports layer by layer.
+  /// Leaves an answer for the second reading in any case but a cancel: what a run cannot show, the
+  /// reader reports layer by layer.
   static FormatAnswer ask_for_shapes(const Files& files, StepContext& context) {
     const auto question = base::read_file(files.shapes_request);
     if (!question) return broken(question.error());
     const HelperAnswer answer = context.helpers.ort(*question, run_bounds(context.limits));
     if (answer.ending == Ending::Cancelled) return {.ending = Ending::Cancelled};
-    const std::string text = answer.ending == Ending::Done ? answer.json : dump({{"ok", false}, {"where", "run"}, {"text", answer.diagnostic.cause}});
-    if (auto written = base::write_file_atomically(files.shapes_answer, text, base::Sync::No); !written) return broken(written.error());
+    const std::string text =
+        answer.ending == Ending::Done
+            ? answer.json
+            : dump({{"ok", false}, {"where", "run"}, {"text", answer.diagnostic.cause}});
+    if (auto written = base::write_file_atomically(files.shapes_answer, text, base::Sync::No);
+        !written)
+      return broken(written.error());
     return {.ending = Ending::Done};
   }
 };

@@ -12,7 +12,9 @@ using worker::toolchain::StepContext;
 
 FormatAnswer ToyFormat::layers(const domain::AnalyzeRequest& request, StepContext& context) {
   const auto text = base::read_file(request.model_path);
-  if (!text) return {.ending = domain::Ending::Refused, .diagnostic = {.where = "import", .cause = "refused", .text = text.error().text()}};
+  if (!text)
+    return {.ending = domain::Ending::Refused,
+            .diagnostic = {.where = "import", .cause = "refused", .text = text.error().text()}};
   FormatAnswer out{.ending = domain::Ending::Done};
   out.analysis.model_digest = base::digest_of(*text);
   std::istringstream lines(*text);
@@ -20,7 +22,11 @@ FormatAnswer ToyFormat::layers(const domain::AnalyzeRequest& request, StepContex
     std::istringstream words(line);
     domain::Layer layer;
     std::string output;
-    if (!(words >> layer.op_type >> output)) return {.ending = domain::Ending::Refused, .diagnostic = {.where = "import", .cause = "refused", .text = "a line without operator and output"}};
+    if (!(words >> layer.op_type >> output))
+      return {
+          .ending = domain::Ending::Refused,
+          .diagnostic = {
+              .where = "import", .cause = "refused", .text = "a line without operator and output"}};
     layer.id = layer.op_type + "_" + output;
     layer.orig_index = static_cast<std::uint32_t>(out.analysis.layers.size());
     std::string module = layer.op_type;
@@ -44,7 +50,8 @@ FormatAnswer ToyFormat::layers(const domain::AnalyzeRequest& request, StepContex
 
 FormatLocations ToyFormat::locations(const domain::AnalyzeRequest& request, StepContext&) {
   const auto text = base::read_file(request.model_path);
-  FormatLocations out{.ending = domain::Ending::Done, .locations = {}, .importer = "toy 1", .problem = {}};
+  FormatLocations out{
+      .ending = domain::Ending::Done, .locations = {}, .importer = "toy 1", .problem = {}};
   std::istringstream lines(text.value_or(""));
   std::uint32_t number = 0;
   for (std::string op, line; std::getline(lines, line);) {

@@ -14,14 +14,19 @@ using domain::Outcome;
 
 namespace {
 
-std::string sample(const std::string& name) { return std::string(test::kTestsFolder) + "/data/models/" + name; }
+std::string sample(const std::string& name) {
+  return std::string(test::kTestsFolder) + "/data/models/" + name;
+}
 
-Outcome analyze(test::RealBench& bench, const std::string& model, std::vector<std::pair<std::string, std::int64_t>> dims = {}) {
-  return worker::toolchain::AnalyzeStage().run({.model_path = model, .dims = std::move(dims)}, bench.step);
+Outcome analyze(test::RealBench& bench, const std::string& model,
+                std::vector<std::pair<std::string, std::int64_t>> dims = {}) {
+  return worker::toolchain::AnalyzeStage().run({.model_path = model, .dims = std::move(dims)},
+                                               bench.step);
 }
 
 domain::ModelAnalysis analysis_of(test::RealBench& bench, const Outcome& outcome) {
-  REQUIRE_MESSAGE(outcome.ending == Ending::Done, outcome.diagnostic.cause << ": " << outcome.diagnostic.text);
+  REQUIRE_MESSAGE(outcome.ending == Ending::Done,
+                  outcome.diagnostic.cause << ": " << outcome.diagnostic.text);
   auto decoded = protocol::decode_analysis(bench.blobs.get(*outcome.analysis).value());
   REQUIRE(decoded);
   return *decoded;
@@ -29,7 +34,9 @@ domain::ModelAnalysis analysis_of(test::RealBench& bench, const Outcome& outcome
 
 }  // namespace
 
-TEST_CASE("each layer of the sample models has a place in the importer's module and runs on the reference engine with its own inputs") {
+TEST_CASE(
+    "each layer of the sample models has a place in the importer's module and runs on the "
+    "reference engine with its own inputs") {
   test::RealBench bench;
   for (const char* name : {"gen_tiny_transformer.onnx", "gen_repeat_cnn.onnx", "gen_odd.onnx"}) {
     const auto analysis = analysis_of(bench, analyze(bench, sample(name), {{"length", 3}}));
@@ -43,7 +50,8 @@ TEST_CASE("each layer of the sample models has a place in the importer's module 
       CHECK_MESSAGE(layer.problem.empty(), layer.id << ": " << layer.problem);
       if (!seen.insert(layer.signature).second) continue;
       const Outcome prepared = worker::toolchain::prepare_stage(layer, {}, bench.step);
-      REQUIRE_MESSAGE(prepared.ending == Ending::Done, layer.id << ": " << prepared.diagnostic.text);
+      REQUIRE_MESSAGE(prepared.ending == Ending::Done,
+                      layer.id << ": " << prepared.diagnostic.text);
       CHECK(prepared.prepared->expected_types == layer.outputs);
     }
   }
@@ -84,6 +92,7 @@ TEST_CASE("a layer with 400 MB of constants is taken apart without holding them 
   CHECK(layer.op_type == "MatMul");
   REQUIRE(layer.module.data.size() == 1);
   CHECK(layer.module.data[0].bytes == std::uint64_t{25088} * 4096 * 4);
-  CHECK(std::filesystem::file_size(bench.blobs.path(layer.module.data[0].blob)) == layer.module.data[0].bytes);
+  CHECK(std::filesystem::file_size(bench.blobs.path(layer.module.data[0].blob)) ==
+        layer.module.data[0].bytes);
   CHECK(layer.mac_count == std::int64_t{25088} * 4096);
 }

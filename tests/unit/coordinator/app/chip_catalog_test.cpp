@@ -13,10 +13,14 @@ using coordinator::app::ChipCatalog;
 namespace {
 
 struct Folder {
-  base::ScratchFolder scratch = *base::ScratchFolder::make(std::filesystem::temp_directory_path(), "layerfarm-test");
-  void write(const std::string& name, const std::string& text) { std::ofstream(scratch.path() / name) << text; }
+  base::ScratchFolder scratch =
+      *base::ScratchFolder::make(std::filesystem::temp_directory_path(), "layerfarm-test");
+  void write(const std::string& name, const std::string& text) {
+    std::ofstream(scratch.path() / name) << text;
+  }
   void chip(const std::string& name) {
-    write(name + ".json", R"({"toolchain": "null", "executors": [{"name": "e0", "evidence": "stand-in"}]})");
+    write(name + ".json",
+          R"({"toolchain": "null", "executors": [{"name": "e0", "evidence": "stand-in"}]})");
   }
   [[nodiscard]] ChipCatalog catalog() const { return ChipCatalog({scratch.path()}); }
 };
@@ -62,7 +66,9 @@ TEST_CASE("all means the latest ones, and every chip where none is called so") {
   CHECK(!latest->only_found);
 }
 
-TEST_CASE("a name that no file describes is a torq target as it stands, and the nearest names can be told") {
+TEST_CASE(
+    "a name that no file describes is a torq target as it stands, and the nearest names can be "
+    "told") {
   Folder folder;
   folder.chip("SM8550");
   folder.chip("host-cpu");
@@ -92,7 +98,8 @@ TEST_CASE("an earlier folder wins, and a wrong file is named") {
   first.write("a.json", "{ not json");
   const auto selection = ChipCatalog({first.scratch.path(), second.scratch.path()}).select("a");
   REQUIRE(!selection.has_value());
-  CHECK(selection.error().text().find((first.scratch.path() / "a.json").string()) != std::string::npos);
+  CHECK(selection.error().text().find((first.scratch.path() / "a.json").string()) !=
+        std::string::npos);
   CHECK(ChipCatalog({second.scratch.path()}).select("a").has_value());
 }
 

@@ -12,7 +12,8 @@ using coordinator::app::expand_models;
 namespace {
 
 struct Folder {
-  base::ScratchFolder scratch = *base::ScratchFolder::make(std::filesystem::temp_directory_path(), "layerfarm-test");
+  base::ScratchFolder scratch =
+      *base::ScratchFolder::make(std::filesystem::temp_directory_path(), "layerfarm-test");
   std::string file(const std::string& name) {
     const auto path = scratch.path() / name;
     std::filesystem::create_directories(path.parent_path());
@@ -32,7 +33,8 @@ TEST_CASE("globs are expanded in order and a file given twice comes once") {
   Folder folder;
   folder.file("b.onnx");
   folder.file("a.onnx");
-  const auto models = expand_models({(folder.scratch.path() / "*.onnx").string(), (folder.scratch.path() / "a.onnx").string()});
+  const auto models = expand_models(
+      {(folder.scratch.path() / "*.onnx").string(), (folder.scratch.path() / "a.onnx").string()});
   REQUIRE(models.has_value());
   REQUIRE(models->size() == 2);
   CHECK((*models)[0].name == "a");
@@ -53,9 +55,12 @@ TEST_CASE("a file whose name looks like a glob is taken as it is") {
   CHECK((*models)[0].name == "a[1]");
 }
 
-TEST_CASE("equal names are told apart by the folder below the common parent, others stay where they are") {
+TEST_CASE(
+    "equal names are told apart by the folder below the common parent, others stay where they "
+    "are") {
   Folder folder;
-  const auto models = expand_models({folder.file("x/net.onnx"), folder.file("y/z/net.onnx"), folder.file("y/other.onnx")});
+  const auto models = expand_models(
+      {folder.file("x/net.onnx"), folder.file("y/z/net.onnx"), folder.file("y/other.onnx")});
   REQUIRE(models.has_value());
   CHECK((*models)[0].folder == "x");
   CHECK((*models)[1].folder == "y/z");
@@ -64,8 +69,10 @@ TEST_CASE("equal names are told apart by the folder below the common parent, oth
 
 TEST_CASE("missing files, folders and refused types are named") {
   Folder folder;
-  CHECK(refusal((folder.scratch.path() / "none.onnx").string()).find("Model not found") != std::string::npos);
-  CHECK(refusal((folder.scratch.path() / "*.onnx").string()).find("no file matches") != std::string::npos);
+  CHECK(refusal((folder.scratch.path() / "none.onnx").string()).find("Model not found") !=
+        std::string::npos);
+  CHECK(refusal((folder.scratch.path() / "*.onnx").string()).find("no file matches") !=
+        std::string::npos);
   CHECK(refusal(folder.scratch.path().string()).find("folder") != std::string::npos);
   CHECK(refusal(folder.file("m.tflite")).find("TFLite") != std::string::npos);
   CHECK(refusal(folder.file("m.PTH")).find("Torch") != std::string::npos);

@@ -17,7 +17,8 @@ namespace {
 
 /// A model of two layers, one chip without prepare and compile, and a report folder.
 struct Bench {
-  base::ScratchFolder folder = *base::ScratchFolder::make(std::filesystem::temp_directory_path(), "layerfarm-test");
+  base::ScratchFolder folder =
+      *base::ScratchFolder::make(std::filesystem::temp_directory_path(), "layerfarm-test");
   std::filesystem::path cache = folder.path() / "cache";
   std::filesystem::path out = folder.path() / "out";
   ReportSetup setup;
@@ -37,7 +38,9 @@ struct Bench {
     }
     analysis = *base::BlobFolder(cache / "blobs").put(protocol::encode_analysis(model));
     auto chip = std::make_shared<plan::PlanChip>();
-    chip->spec = *domain::parse_chip(R"({"chip_name":"c","toolchain":"null","executors":[{"name":"e0","evidence":"stand-in"}]})", "c.json");
+    chip->spec = *domain::parse_chip(
+        R"({"chip_name":"c","toolchain":"null","executors":[{"name":"e0","evidence":"stand-in"}]})",
+        "c.json");
     chip->tool.version = "1";
     chip->needs_prepare = chip->needs_compile = false;
     setup.model_name = "m";
@@ -100,7 +103,8 @@ TEST_CASE("the files of a run that died are brought up to what the store knows, 
   const Bench bench;
   auto store = *store::SqliteStore::open(bench.cache);
   const auto run = *store->begin_run({somebody_dead(), 0, {"layerfarm"}});
-  store->append({store::RunFileFact{run, run_file_of(bench.setup, "/models/m.onnx", bench.analysis)}});
+  store->append(
+      {store::RunFileFact{run, run_file_of(bench.setup, "/models/m.onnx", bench.analysis)}});
   REQUIRE(store->close().has_value());
   store = *store::SqliteStore::open(bench.cache);
   const auto renewed = recover_folder(*store, bench.cache, bench.out);
@@ -119,13 +123,15 @@ TEST_CASE("a run that still lives, and one in another folder, are left alone") {
   const Bench bench;
   auto store = *store::SqliteStore::open(bench.cache);
   const auto mine = *store->begin_run({base::this_process(), 0, {}});
-  store->append({store::RunFileFact{mine, run_file_of(bench.setup, "/models/m.onnx", bench.analysis)}});
+  store->append(
+      {store::RunFileFact{mine, run_file_of(bench.setup, "/models/m.onnx", bench.analysis)}});
   REQUIRE(store->close().has_value());
   store = *store::SqliteStore::open(bench.cache);
   CHECK(recover_folder(*store, bench.cache, bench.out)->empty());
   CHECK(!std::filesystem::exists(bench.setup.paths.report));
   const auto theirs = *store->begin_run({somebody_dead(), 0, {}});
-  store->append({store::RunFileFact{theirs, run_file_of(bench.setup, "/models/m.onnx", bench.analysis)}});
+  store->append(
+      {store::RunFileFact{theirs, run_file_of(bench.setup, "/models/m.onnx", bench.analysis)}});
   REQUIRE(store->close().has_value());
   store = *store::SqliteStore::open(bench.cache);
   CHECK(recover_folder(*store, bench.cache, bench.folder.path() / "elsewhere")->empty());
@@ -168,9 +174,11 @@ TEST_CASE("settled cases reach the report, the list and the files") {
 
 TEST_CASE("tolerance flags win over the chip file") {
   const Bench bench;
-  const domain::ChipSpec chip = with_tolerances(bench.setup.chip->spec, {std::nullopt, 0.5, std::nullopt});
+  const domain::ChipSpec chip =
+      with_tolerances(bench.setup.chip->spec, {std::nullopt, 0.5, std::nullopt});
   CHECK(chip.executors[0].tolerance.fp_max_tol == 0.5);
-  CHECK(chip.executors[0].tolerance.fp_avg_tol == bench.setup.chip->spec.executors[0].tolerance.fp_avg_tol);
+  CHECK(chip.executors[0].tolerance.fp_avg_tol ==
+        bench.setup.chip->spec.executors[0].tolerance.fp_avg_tol);
 }
 
 TEST_CASE("an outcome that does not answer later runs is known only where its run is looked at") {

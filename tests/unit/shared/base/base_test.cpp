@@ -39,9 +39,11 @@ TEST_CASE("an error reads from the outside in") {
 }
 
 TEST_CASE("BLAKE2b-256 of known bytes") {
-  // RFC 7693 lists BLAKE2b-512 only; this is what b2sum -l 256 prints for the empty file and for "abc".
+  // RFC 7693 lists BLAKE2b-512 only; this is what b2sum -l 256 prints for the empty file and for
+  // "abc".
   CHECK(digest_of("").hex() == "0e5751c026e543b2e8ab2eb06099daa1d1e5df47778f7787faab45cdf12fe3a8");
-  CHECK(digest_of("abc").hex() == "bddd813c634239723171ef3fee98579b94964e3bb1cb3e427262c8c068d52319");
+  CHECK(digest_of("abc").hex() ==
+        "bddd813c634239723171ef3fee98579b94964e3bb1cb3e427262c8c068d52319");
 }
 
 TEST_CASE("hex digests come back and anything else is refused") {
@@ -85,7 +87,7 @@ TEST_CASE("a file is written whole, readable, and over an old one") {
   REQUIRE(write_file_atomically(temp / "f", "one", Sync::Yes).has_value());
   REQUIRE(write_file_atomically(temp / "f", "two", Sync::No).has_value());
   CHECK(*read_file(temp / "f") == "two");
-  struct stat info {};
+  struct stat info{};
   REQUIRE(::stat((temp / "f").c_str(), &info) == 0);
   CHECK((info.st_mode & 0400) != 0);
   CHECK(std::distance(fs::directory_iterator(temp.scratch.path()), fs::directory_iterator{}) == 1);
@@ -172,7 +174,9 @@ TEST_CASE("a blob's time of use is renewed") {
 }
 
 TEST_CASE("the cache folder follows the variables in their order") {
-  const auto set = [](const char* name, const char* value) { value ? ::setenv(name, value, 1) : ::unsetenv(name); };
+  const auto set = [](const char* name, const char* value) {
+    value ? ::setenv(name, value, 1) : ::unsetenv(name);
+  };
   const std::string home = environment("HOME");
   const std::string xdg = environment("XDG_CACHE_HOME");
   const std::string ours = environment("LAYERFARM_CACHE_DIR");

@@ -23,7 +23,8 @@ domain::Layer a_layer() {
   layer.loose_signature = digest(2);
   layer.module = {"onnx", digest(3), {{"w.bin", digest(4), 12}}};
   layer.wide_module = domain::LayerModule{"onnx", digest(5), {}};
-  layer.inputs = {{{domain::DType::Float32, {1, 3, 8, 8}}, -40, 40}, {{domain::DType::Int64, {}}, 0, 7}};
+  layer.inputs = {{{domain::DType::Float32, {1, 3, 8, 8}}, -40, 40},
+                  {{domain::DType::Int64, {}}, 0, 7}};
   layer.input_names = {"x", "i"};
   layer.draw_order = {1, 0};
   layer.outputs = {{domain::DType::BFloat16, {1, 4}}};
@@ -57,7 +58,8 @@ Lease a_lease() {
   Lease lease;
   lease.chip.name = "host-cpu";
   lease.chip.toolchain = "iree";
-  lease.chip.executors = {{"llvm-cpu", {0.01, 0.01, 0.001}, domain::Evidence::Hardware, false, {{"k", "v"}}}};
+  lease.chip.executors = {
+      {"llvm-cpu", {0.01, 0.01, 0.001}, domain::Evidence::Hardware, false, {{"k", "v"}}}};
   lease.layers = {a_layer()};
   lease.jobs.resize(2);
   lease.jobs[0] = {AttemptId(7), domain::Stage::Compile, 0, 0, digest(20)};
@@ -81,16 +83,19 @@ TEST_CASE("every message comes back as it was") {
   hello.software = "layerfarm-worker 0.1.0";
   hello.features = {"timing"};
   hello.cores = {0, 1};
-  hello.abilities = {{"iree", digest(1), true, {"3.13.0", digest(2), "avx2"}, "", "", true, true, 16}};
+  hello.abilities = {
+      {"iree", digest(1), true, {"3.13.0", digest(2), "avx2"}, "", "", true, true, 16}};
   hello.running = {AttemptId(5)};
   for (const FromWorker& message :
-       {FromWorker(hello), FromWorker(Heartbeat{AttemptId(3), "run", 20}), FromWorker(Started{{AttemptId(1)}}),
-        FromWorker(Outcomes{{{AttemptId(4), an_execution()}}}), FromWorker(Goodbye{"done"})}) {
+       {FromWorker(hello), FromWorker(Heartbeat{AttemptId(3), "run", 20}),
+        FromWorker(Started{{AttemptId(1)}}), FromWorker(Outcomes{{{AttemptId(4), an_execution()}}}),
+        FromWorker(Goodbye{"done"})}) {
     round_trip(message, decode_from_worker);
   }
   for (const FromCoordinator& message :
-       {FromCoordinator(Welcome{1, 2, 3, 4}), FromCoordinator(Reject{"no"}), FromCoordinator(HelloAgain{}),
-        FromCoordinator(a_lease()), FromCoordinator(OutcomesKept{{AttemptId(9)}}), FromCoordinator(Cancel{{AttemptId(2)}}),
+       {FromCoordinator(Welcome{1, 2, 3, 4}), FromCoordinator(Reject{"no"}),
+        FromCoordinator(HelloAgain{}), FromCoordinator(a_lease()),
+        FromCoordinator(OutcomesKept{{AttemptId(9)}}), FromCoordinator(Cancel{{AttemptId(2)}}),
         FromCoordinator(Stop{true})}) {
     round_trip(message, decode_from_coordinator);
   }
@@ -130,7 +135,8 @@ TEST_CASE("a header comes back as it was, and foreign ones are refused") {
 TEST_CASE("an unknown message type is told apart from damaged bytes") {
   CHECK(decode_from_worker(77, "").error().code == base::ErrorCode::Incompatible);
   CHECK(decode_from_worker(1, "").error().code == base::ErrorCode::InvalidInput);
-  CHECK(decode_from_worker(104, encode(FromCoordinator(a_lease()))).error().code == base::ErrorCode::Incompatible);
+  CHECK(decode_from_worker(104, encode(FromCoordinator(a_lease()))).error().code ==
+        base::ErrorCode::Incompatible);
 }
 
 TEST_CASE("unknown keys are skipped and missing required ones named") {
@@ -184,7 +190,8 @@ TEST_CASE("cut and flipped bytes give an error or a message, never a crash") {
   std::mt19937 random(kSeed);
   for (int round = 0; round < 5000; ++round) {
     base::Bytes bytes = good;
-    for (int flips = 0; flips < 3; ++flips) bytes[random() % bytes.size()] = static_cast<char>(random());
+    for (int flips = 0; flips < 3; ++flips)
+      bytes[random() % bytes.size()] = static_cast<char>(random());
     [[maybe_unused]] const auto decoded = decode_from_coordinator(104, bytes);
   }
 }

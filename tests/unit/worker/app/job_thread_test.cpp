@@ -16,7 +16,8 @@ namespace {
 
 std::shared_ptr<const protocol::Lease> lease_of(std::vector<std::uint64_t> attempts) {
   auto lease = std::make_shared<protocol::Lease>();
-  for (const std::uint64_t attempt : attempts) lease->jobs.emplace_back().attempt = AttemptId(attempt);
+  for (const std::uint64_t attempt : attempts)
+    lease->jobs.emplace_back().attempt = AttemptId(attempt);
   return lease;
 }
 
@@ -30,7 +31,8 @@ struct Heard {
   void take() {
     for (core::Event& event : events.take()) {
       if (auto* ended = std::get_if<core::JobsEnded>(&event)) {
-        for (const auto& item : ended->outcomes) endings[item.attempt.value()] = item.outcome.ending;
+        for (const auto& item : ended->outcomes)
+          endings[item.attempt.value()] = item.outcome.ending;
       } else if (auto* began = std::get_if<core::JobsBegan>(&event)) {
         for (const AttemptId attempt : began->attempts) begun.push_back(attempt.value());
       } else if (std::holds_alternative<core::LeaseEnded>(event)) {
@@ -57,7 +59,8 @@ void until_ended(LeaseControl& control) {
   ::poll(&item, 1, 20'000);
 }
 
-/// Job after job; those with an even attempt take until they are ended, the others are done at once.
+/// Job after job; those with an even attempt take until they are ended, the others are done at
+/// once.
 void work(const protocol::Lease& lease, LeaseControl& control) {
   for (const protocol::LeasedJob& job : lease.jobs) {
     if (control.begin({job}).empty()) continue;
@@ -81,7 +84,8 @@ TEST_CASE("leases are worked through in order, and the end of each is told") {
   jobs.begin(lease_of({5}));
   CHECK(heard.wait_for([&] { return heard.leases_ended == 2; }));
   CHECK(heard.begun == std::vector<std::uint64_t>{1, 3, 5});
-  CHECK(heard.endings == std::map<std::uint64_t, Ending>{{1, Ending::Done}, {3, Ending::Done}, {5, Ending::Done}});
+  CHECK(heard.endings ==
+        std::map<std::uint64_t, Ending>{{1, Ending::Done}, {3, Ending::Done}, {5, Ending::Done}});
 }
 
 TEST_CASE("a cancelled job is ended where it runs, and answered unbegun where it waits") {
@@ -93,7 +97,8 @@ TEST_CASE("a cancelled job is ended where it runs, and answered unbegun where it
   jobs.cancel({AttemptId(2), AttemptId(3)}, /*end_running=*/true);
   CHECK(heard.wait_for([&] { return heard.leases_ended == 1; }));
   CHECK(heard.begun == std::vector<std::uint64_t>{2, 5});
-  CHECK(heard.endings == std::map<std::uint64_t, Ending>{{2, Ending::Cancelled}, {3, Ending::Cancelled}, {5, Ending::Done}});
+  CHECK(heard.endings == std::map<std::uint64_t, Ending>{
+                             {2, Ending::Cancelled}, {3, Ending::Cancelled}, {5, Ending::Done}});
 }
 
 TEST_CASE("a thread that must go ends what runs and begins nothing more of its lease") {
@@ -108,6 +113,8 @@ TEST_CASE("a thread that must go ends what runs and begins nothing more of its l
   CHECK(std::chrono::steady_clock::now() - before < std::chrono::seconds(15));
   heard.take();
   CHECK(heard.begun == std::vector<std::uint64_t>{2});
-  CHECK(heard.endings == std::map<std::uint64_t, Ending>{
-                             {2, Ending::Cancelled}, {4, Ending::Cancelled}, {6, Ending::Cancelled}, {7, Ending::Cancelled}});
+  CHECK(heard.endings == std::map<std::uint64_t, Ending>{{2, Ending::Cancelled},
+                                                         {4, Ending::Cancelled},
+                                                         {6, Ending::Cancelled},
+                                                         {7, Ending::Cancelled}});
 }

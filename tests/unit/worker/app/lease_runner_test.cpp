@@ -20,14 +20,18 @@ using protocol::AttemptId;
 namespace {
 
 struct NoRunner : process::ProcessRunner {
-  process::ProcessResult run(const process::Command&, const process::CancelToken&) override { return {}; }
+  process::ProcessResult run(const process::Command&, const process::CancelToken&) override {
+    return {};
+  }
   base::Result<std::unique_ptr<process::Resident>> start(const process::Command&) override {
     return base::fail(base::ErrorCode::Unavailable, "none here");
   }
 };
 struct NoHelpers : toolchain::Helpers {
   toolchain::HelperAnswer ort(const std::string&, const process::Bounds&) override { return {}; }
-  toolchain::HelperAnswer sidecar(const std::string&, const process::Bounds&) override { return {}; }
+  toolchain::HelperAnswer sidecar(const std::string&, const process::Bounds&) override {
+    return {};
+  }
 };
 
 /// Stages that note what they were asked and do as they are told.
@@ -56,14 +60,17 @@ struct FakeStages : Stages {
     if (stage == Stage::Analyze) out.analysis = base::digest_of("a");
     return out;
   }
-  domain::Outcome analyze(const domain::AnalyzeRequest& request, toolchain::StepContext& context) override {
+  domain::Outcome analyze(const domain::AnalyzeRequest& request,
+                          toolchain::StepContext& context) override {
     return answer(Stage::Analyze, "analyze " + request.model_path, context);
   }
-  domain::Outcome prepare(const domain::Layer& layer, const domain::InputSet&, toolchain::StepContext& context) override {
+  domain::Outcome prepare(const domain::Layer& layer, const domain::InputSet&,
+                          toolchain::StepContext& context) override {
     return answer(Stage::Prepare, "prepare " + layer.id, context);
   }
   std::vector<domain::Outcome> compile(const domain::ChipSpec&, const domain::ExecutorSpec&,
-                                       std::span<const domain::Layer* const> layers, toolchain::StepContext& context) override {
+                                       std::span<const domain::Layer* const> layers,
+                                       toolchain::StepContext& context) override {
     std::vector<domain::Outcome> out;
     std::string call = "compile";
     for (const domain::Layer* layer : layers) call += " " + layer->id;
@@ -74,28 +81,32 @@ struct FakeStages : Stages {
     calls.push_back(call);
     return out;
   }
-  domain::Outcome execute(const toolchain::StageJob& request, const domain::Tolerance&, toolchain::StepContext& context) override {
+  domain::Outcome execute(const toolchain::StageJob& request, const domain::Tolerance&,
+                          toolchain::StepContext& context) override {
     const std::string from = (request.prepared ? request.prepared->reference : "-") + "/" +
                              (request.artifact ? request.artifact->function : "-");
     return answer(Stage::Execute, "execute " + request.layer.id + " " + from, context);
   }
-  domain::Outcome recompare(const toolchain::StageJob& request, const std::vector<base::Digest>&, const domain::Tolerance&,
-                            toolchain::StepContext& context) override {
+  domain::Outcome recompare(const toolchain::StageJob& request, const std::vector<base::Digest>&,
+                            const domain::Tolerance&, toolchain::StepContext& context) override {
     return answer(Stage::Recompare, "recompare " + request.layer.id, context);
   }
-  domain::Outcome time(const toolchain::StageJob& request, int runs, toolchain::StepContext& context) override {
+  domain::Outcome time(const toolchain::StageJob& request, int runs,
+                       toolchain::StepContext& context) override {
     return answer(Stage::Time, "time " + request.layer.id + " " + std::to_string(runs), context);
   }
   [[nodiscard]] bool tiny(const domain::ChipSpec&) const override { return is_tiny; }
 };
 
 struct Bench {
-  base::ScratchFolder folder = *base::ScratchFolder::make(std::filesystem::temp_directory_path(), "layerfarm-test");
+  base::ScratchFolder folder =
+      *base::ScratchFolder::make(std::filesystem::temp_directory_path(), "layerfarm-test");
   NoRunner runner;
   NoHelpers helpers;
   base::BlobFolder blobs{folder.path() / "blobs"};
   FakeStages stages;
-  LeaseRunner lease_runner{{folder.path() / "scratch", folder.path(), {0}, 1000}, runner, helpers, blobs, stages};
+  LeaseRunner lease_runner{
+      {folder.path() / "scratch", folder.path(), {0}, 1000}, runner, helpers, blobs, stages};
   base::Mailbox<core::Event> events;
   base::Mailbox<std::vector<AttemptId>> cancels;
   process::CancelToken token;
@@ -152,15 +163,17 @@ protocol::Lease chain(int layers) {
 TEST_CASE("a chain is done in order and later stages get what earlier ones made") {
   Bench bench;
   bench.run(chain(1));
-  CHECK(bench.stages.calls == std::vector<std::string>{"prepare L0", "compile L0", "execute L0 prepare L0/compile L0"});
+  CHECK(bench.stages.calls ==
+        std::vector<std::string>{"prepare L0", "compile L0", "execute L0 prepare L0/compile L0"});
   CHECK(bench.begun == std::vector<std::vector<std::uint64_t>>{{1}, {2}, {3}});
 }
 
 TEST_CASE("the compile jobs of a lease are done together, unless it says otherwise") {
   Bench bench;
   bench.run(chain(2));
-  CHECK(bench.stages.calls == std::vector<std::string>{"prepare L0", "compile L0 L1", "execute L0 prepare L0/compile L0",
-                                                       "prepare L1", "execute L1 prepare L1/compile L1"});
+  CHECK(bench.stages.calls ==
+        std::vector<std::string>{"prepare L0", "compile L0 L1", "execute L0 prepare L0/compile L0",
+                                 "prepare L1", "execute L1 prepare L1/compile L1"});
   Bench apart;
   auto lease = chain(2);
   lease.compile_together = false;
@@ -197,7 +210,7 @@ TEST_CASE("jobs that were cancelled before they begin are not begun") {
   bench.cancels.put({AttemptId(1), AttemptId(5)});
   bench.run(chain(2));
   CHECK(bench.endings[1] == Ending::Cancelled);
-  CHECK(bench.endings[2] == Ending::Done);   // needs no prepare
+  CHECK(bench.endings[2] == Ending::Done);  // needs no prepare
   CHECK(bench.endings[3] == Ending::Cancelled);
   CHECK(bench.endings[5] == Ending::Cancelled);
   CHECK(bench.endings[6] == Ending::Cancelled);
@@ -277,7 +290,8 @@ TEST_CASE("analyze, recompare and time reach their stages") {
   lease.jobs[1].attempt = AttemptId(3);
   lease.jobs[1].runs = 4;
   bench.run(lease);
-  CHECK(bench.stages.calls == std::vector<std::string>{"analyze /m.onnx", "recompare L0", "time L0 4"});
+  CHECK(bench.stages.calls ==
+        std::vector<std::string>{"analyze /m.onnx", "recompare L0", "time L0 4"});
 }
 
 TEST_CASE("limits: the user's flag, else the chip file, else the program's default") {
@@ -295,7 +309,8 @@ TEST_CASE("limits: the user's flag, else the chip file, else the program's defau
 }
 
 TEST_CASE("an exclusive holder of the machine waits for the others and keeps new ones out") {
-  const auto folder = *base::ScratchFolder::make(std::filesystem::temp_directory_path(), "layerfarm-test");
+  const auto folder =
+      *base::ScratchFolder::make(std::filesystem::temp_directory_path(), "layerfarm-test");
   process::CancelToken never;
   MachineLock a(folder.path());
   MachineLock b(folder.path());

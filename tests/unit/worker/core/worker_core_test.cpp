@@ -236,7 +236,9 @@ TEST_CASE("a heartbeat names what runs and for how long") {
   CHECK(beat->phase_ms == 2000);
 }
 
-TEST_CASE("a worker that is asked to stop finishes what is in hand, gives the rest back and says Goodbye") {
+TEST_CASE(
+    "a worker that is asked to stop finishes what is in hand, gives the rest back and says "
+    "Goodbye") {
   Bench bench;
   bench.register_here();
   bench.hear(lease_of({1}));
@@ -255,7 +257,9 @@ TEST_CASE("a worker that is asked to stop finishes what is in hand, gives the re
   CHECK(bench.quits[0].exit_code == 0);
 }
 
-TEST_CASE("a worker that must stop now ends what runs, and does not wait for ever for an acknowledgement") {
+TEST_CASE(
+    "a worker that must stop now ends what runs, and does not wait for ever for an "
+    "acknowledgement") {
   Bench bench;
   bench.register_here();
   bench.hear(lease_of({1, 2}));
@@ -316,18 +320,26 @@ TEST_CASE("whatever happens, every leased attempt is answered and the worker end
           break;
         }
         case 1:
-          if (next_attempt > 1) bench.hear(protocol::Cancel{{AttemptId(1 + random() % next_attempt)}});
+          if (next_attempt > 1)
+            bench.hear(protocol::Cancel{{AttemptId(1 + random() % next_attempt)}});
           break;
-        case 2: bench.hear(protocol::HelloAgain{}, 0); break;
-        case 3: bench.hear(protocol::Welcome{1, 1, kEpoch, 2000}); break;
+        case 2:
+          bench.hear(protocol::HelloAgain{}, 0);
+          break;
+        case 3:
+          bench.hear(protocol::Welcome{1, 1, kEpoch, 2000});
+          break;
         case 4:
           if (!answered.empty()) {
-            const AttemptId one = *std::next(answered.begin(), static_cast<std::ptrdiff_t>(random() % answered.size()));
+            const AttemptId one = *std::next(
+                answered.begin(), static_cast<std::ptrdiff_t>(random() % answered.size()));
             kept.insert(one);
             bench.hear(protocol::OutcomesKept{{one}});
           }
           break;
-        case 5: bench.step(Tick{}); break;
+        case 5:
+          bench.step(Tick{});
+          break;
         default:
           if (!in_hand) break;
           if (at < in_hand->jobs.size()) {

@@ -18,7 +18,9 @@ TEST_CASE("every node but constants becomes a layer with the id of its first out
     CHECK(layer.problem.empty());
     CHECK(layer.orig_index == ids.size() - 1);
   }
-  CHECK(ids == std::vector<std::string>{"MatMul_mm::0", "Add_层 1", "Split_it's", "Clip_<clip>", "Sqrt_dead end", "Equal_cond?", "If_picked", "Concat_joined", "Add_out/😀"});
+  CHECK(ids == std::vector<std::string>{"MatMul_mm::0", "Add_层 1", "Split_it's", "Clip_<clip>",
+                                        "Sqrt_dead end", "Equal_cond?", "If_picked",
+                                        "Concat_joined", "Add_out/😀"});
   // An initializer that is also an input is a constant.
   CHECK(analysis.layers[1].input_names == std::vector<std::string>{"mm::0"});
   CHECK(analysis.layers[1].node_name == "add \"quoted\"");
@@ -40,7 +42,9 @@ TEST_CASE("ids that would be equal are made different, without taking another la
   CHECK(analysis.layers[2].id == "A_b_c_2");
 }
 
-TEST_CASE("layers of equal form share signature and module; layers that differ in float weights share the loose signature") {
+TEST_CASE(
+    "layers of equal form share signature and module; layers that differ in float weights share "
+    "the loose signature") {
   OnnxBench bench;
   const auto analysis = bench.analyze(read_model("gen_repeat_cnn.onnx"));
   CHECK(analysis.layers.size() == 36);
@@ -54,8 +58,10 @@ TEST_CASE("layers of equal form share signature and module; layers that differ i
   CHECK(exact.size() == 15);
   CHECK(loose.size() == 8);
   CHECK(layer_named(analysis, "Conv_b2.c1").module == layer_named(analysis, "Conv_b4.c1").module);
-  CHECK(layer_named(analysis, "Conv_b1.c1").signature != layer_named(analysis, "Conv_b2.c1").signature);
-  CHECK(layer_named(analysis, "Conv_b1.c1").loose_signature == layer_named(analysis, "Conv_b2.c1").loose_signature);
+  CHECK(layer_named(analysis, "Conv_b1.c1").signature !=
+        layer_named(analysis, "Conv_b2.c1").signature);
+  CHECK(layer_named(analysis, "Conv_b1.c1").loose_signature ==
+        layer_named(analysis, "Conv_b2.c1").loose_signature);
 }
 
 TEST_CASE("dynamic dims are what was asked for, else 1, and a name that no input has is told") {
@@ -78,35 +84,53 @@ TEST_CASE("analyzing twice gives the same result, whatever the threads do") {
 
 TEST_CASE("layers that cannot be tested say why and harm no other layer") {
   OnnxBench bench;
-  pb::ModelProto model = graph_model("(float[2] x, float[2] s) => (float[2] y) { q = SequenceConstruct(x, s) z = SequenceAt(q, i) y = Relu(x) i = Constant<value_int = 0>() t = own.Thing(x) u = Neg(t) w = Cast<to = 8>(x) }");
+  pb::ModelProto model = graph_model(
+      "(float[2] x, float[2] s) => (float[2] y) { q = SequenceConstruct(x, s) z = SequenceAt(q, i) "
+      "y = Relu(x) i = Constant<value_int = 0>() t = own.Thing(x) u = Neg(t) w = Cast<to = 8>(x) "
+      "}");
   auto& import = *model.add_opset_import();
   import.set_domain("own");
   import.set_version(1);
   const auto analysis = bench.analyze(model);
-  CHECK(layer_named(analysis, "SequenceConstruct_q").problem == "output 'q' is a sequence of float32 tensors; only tensors can be fed and compared");
-  CHECK(layer_named(analysis, "SequenceAt_z").problem == "input 'q' is a sequence of float32 tensors; only tensors can be fed and compared");
+  CHECK(layer_named(analysis, "SequenceConstruct_q").problem ==
+        "output 'q' is a sequence of float32 tensors; only tensors can be fed and compared");
+  CHECK(layer_named(analysis, "SequenceAt_z").problem ==
+        "input 'q' is a sequence of float32 tensors; only tensors can be fed and compared");
   CHECK(layer_named(analysis, "Thing_t").problem == "the type of output 't' is unknown");
   CHECK(layer_named(analysis, "Neg_u").problem == "the type of input 't' is unknown");
-  CHECK(layer_named(analysis, "Cast_w").problem == "output 'w' has the element type string, which cannot be fed and compared");
+  CHECK(layer_named(analysis, "Cast_w").problem ==
+        "output 'w' has the element type string, which cannot be fed and compared");
   CHECK(layer_named(analysis, "Relu_y").problem.empty());
   pb::ModelProto huge = graph_model("(float[2] x) => (float[2] y) { y = Relu(x) }");
-  huge.mutable_graph()->mutable_input(0)->mutable_type()->mutable_tensor_type()->mutable_shape()->mutable_dim(0)->set_dim_value(std::int64_t{1} << 40);
+  huge.mutable_graph()
+      ->mutable_input(0)
+      ->mutable_type()
+      ->mutable_tensor_type()
+      ->mutable_shape()
+      ->mutable_dim(0)
+      ->set_dim_value(std::int64_t{1} << 40);
   huge.mutable_graph()->mutable_output(0)->clear_type();
   CHECK(bench.analyze(huge).layers[0].problem == "input 'x' has a shape of more than 2 GiB");
 }
 
 TEST_CASE("shapes that inference leaves open are asked for, and the answer completes the layers") {
   OnnxBench bench;
-  const auto file = bench.write(graph_model(R"((float[2,8] x, int64[1] k) => (float[a,b] y) { v, i = TopK(x, k) y = Relu(v) })"));
-  lf::AnalyzeOptions options{.request = {.model_path = file.string(), .dims = {}}, .blobs = bench.blobs, .shapes_answer = {}, .shapes_folder = bench.folder};
+  const auto file = bench.write(graph_model(
+      R"((float[2,8] x, int64[1] k) => (float[a,b] y) { v, i = TopK(x, k) y = Relu(v) })"));
+  lf::AnalyzeOptions options{.request = {.model_path = file.string(), .dims = {}},
+                             .blobs = bench.blobs,
+                             .shapes_answer = {},
+                             .shapes_folder = bench.folder};
   const auto asked = lf::analyze(options);
   REQUIRE(asked);
   REQUIRE_FALSE(asked->shapes_request.empty());
   CHECK(asked->shapes_request.find(R"("op":"shapes")") != std::string::npos);
-  CHECK(asked->shapes_request.find(R"("name":"k","dtype":7,"dims":[1],"lo":1.0,"hi":2.0)") != std::string::npos);
+  CHECK(asked->shapes_request.find(R"("name":"k","dtype":7,"dims":[1],"lo":1.0,"hi":2.0)") !=
+        std::string::npos);
   CHECK(std::filesystem::exists(bench.folder / "model.onnx"));
 
-  options.shapes_answer = R"({"ok":true,"values":[{"name":"v","dtype":1,"dims":[2,3]},{"name":"i","dtype":7,"dims":[2,3]},{"name":"y","dtype":1,"dims":[2,3]},
+  options.shapes_answer =
+      R"({"ok":true,"values":[{"name":"v","dtype":1,"dims":[2,3]},{"name":"i","dtype":7,"dims":[2,3]},{"name":"y","dtype":1,"dims":[2,3]},
     {"name":"x","dtype":11,"dims":[9]},{"name":3},{"name":"v","dtype":1,"dims":[-1]}]})";
   const auto answered = lf::analyze(options);
   REQUIRE(answered);
@@ -115,13 +139,16 @@ TEST_CASE("shapes that inference leaves open are asked for, and the answer compl
   CHECK(topk.outputs[1] == domain::TensorType{DType::Int64, {2, 3}});
   CHECK(topk.inputs[1].values == std::vector<double>{3});  // k fits the shape that was seen
   CHECK(layer_named(answered->analysis, "Relu_y").inputs[0].type.dims == Ints{2, 3});
-  CHECK(topk.inputs[0].type == domain::TensorType{DType::Float32, {2, 8}});  // what is known is not overruled
+  CHECK(topk.inputs[0].type ==
+        domain::TensorType{DType::Float32, {2, 8}});  // what is known is not overruled
 
   options.shapes_answer = R"({"ok":false,"where":"run","text":"boom\nmore"})";
   const auto failed = lf::analyze(options);
   REQUIRE(failed);
   CHECK(layer_named(failed->analysis, "Relu_y").problem == "the shape of input 'v' is unknown");
-  CHECK(failed->analysis.notes.back() == "the shapes that ONNX's inference leaves open could not be found by running the model: boom");
+  CHECK(
+      failed->analysis.notes.back() ==
+      "the shapes that ONNX's inference leaves open could not be found by running the model: boom");
 }
 
 TEST_CASE("what the file declares helps where inference knows nothing of an operator") {
@@ -157,11 +184,14 @@ TEST_CASE("constants above 64 KiB are files beside the module, equal ones once")
 
 TEST_CASE("shapes that depend on what is fed are left open in the module") {
   OnnxBench bench;
-  const auto analysis = bench.analyze(graph_model("(float[2,3] x) => (int64[2,5] y) { y = NonZero(x) }"));
+  const auto analysis =
+      bench.analyze(graph_model("(float[2,3] x) => (int64[2,5] y) { y = NonZero(x) }"));
   const auto module = bench.module(analysis.layers[0].module);
   const auto& shape = module.graph().output(0).type().tensor_type().shape();
   REQUIRE(shape.dim_size() == 2);
   CHECK_FALSE(shape.dim(1).has_dim_value());
 }
 
-TEST_CASE("the ONNX library says its version") { CHECK(lf::onnx_version().find('.') != std::string::npos); }
+TEST_CASE("the ONNX library says its version") {
+  CHECK(lf::onnx_version().find('.') != std::string::npos);
+}

@@ -1,4 +1,5 @@
-// What the tests of worker/onnx share: models from ONNX's text form, written to a folder of the test's own and taken apart.
+// What the tests of worker/onnx share: models from ONNX's text form, written to a folder of the
+// test's own and taken apart.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -31,11 +32,13 @@ inline pb::ModelProto parse_model(const std::string& text) {
 
 /// A model of one graph under opset 17: `graph` begins with its inputs.
 inline pb::ModelProto graph_model(const std::string& graph, int opset = 17) {
-  return parse_model("<ir_version: 8, opset_import: [\"\" : " + std::to_string(opset) + "]>\nagraph " + graph);
+  return parse_model("<ir_version: 8, opset_import: [\"\" : " + std::to_string(opset) +
+                     "]>\nagraph " + graph);
 }
 
 inline pb::ModelProto read_model(const std::string& name) {
-  const auto bytes = base::read_file(std::filesystem::path(kTestsFolder) / "data" / "models" / name);
+  const auto bytes =
+      base::read_file(std::filesystem::path(kTestsFolder) / "data" / "models" / name);
   REQUIRE(bytes);
   pb::ModelProto model;
   REQUIRE(model.ParseFromString(*bytes));
@@ -43,21 +46,31 @@ inline pb::ModelProto read_model(const std::string& name) {
 }
 
 struct OnnxBench {
-  base::ScratchFolder scratch = *base::ScratchFolder::make(std::filesystem::temp_directory_path(), "worker-onnx");
+  base::ScratchFolder scratch =
+      *base::ScratchFolder::make(std::filesystem::temp_directory_path(), "worker-onnx");
   std::filesystem::path folder = scratch.path();
   base::BlobFolder blobs{folder / "blobs"};
 
-  std::filesystem::path write(const std::string& bytes, const std::string& name = "model.onnx") const {
+  std::filesystem::path write(const std::string& bytes,
+                              const std::string& name = "model.onnx") const {
     const auto path = folder / name;
     REQUIRE(base::write_file_atomically(path, bytes, base::Sync::No));
     return path;
   }
-  std::filesystem::path write(const pb::ModelProto& model) const { return write(model.SerializeAsString()); }
-
-  base::Result<lf::AnalyzeAnswer> try_analyze(const std::filesystem::path& file, std::vector<std::pair<std::string, std::int64_t>> dims = {}) const {
-    return lf::analyze({.request = {.model_path = file.string(), .dims = std::move(dims)}, .blobs = blobs, .shapes_answer = {}, .shapes_folder = {}});
+  std::filesystem::path write(const pb::ModelProto& model) const {
+    return write(model.SerializeAsString());
   }
-  domain::ModelAnalysis analyze(const pb::ModelProto& model, std::vector<std::pair<std::string, std::int64_t>> dims = {}) const {
+
+  base::Result<lf::AnalyzeAnswer> try_analyze(
+      const std::filesystem::path& file,
+      std::vector<std::pair<std::string, std::int64_t>> dims = {}) const {
+    return lf::analyze({.request = {.model_path = file.string(), .dims = std::move(dims)},
+                        .blobs = blobs,
+                        .shapes_answer = {},
+                        .shapes_folder = {}});
+  }
+  domain::ModelAnalysis analyze(const pb::ModelProto& model,
+                                std::vector<std::pair<std::string, std::int64_t>> dims = {}) const {
     auto answer = try_analyze(write(model), std::move(dims));
     INFO((answer ? std::string() : answer.error().text()));
     REQUIRE(answer);
@@ -78,8 +91,10 @@ struct OnnxBench {
   }
 };
 
-inline const domain::Layer& layer_named(const domain::ModelAnalysis& analysis, const std::string& id) {
-  const auto found = std::find_if(analysis.layers.begin(), analysis.layers.end(), [&](const domain::Layer& layer) { return layer.id == id; });
+inline const domain::Layer& layer_named(const domain::ModelAnalysis& analysis,
+                                        const std::string& id) {
+  const auto found = std::find_if(analysis.layers.begin(), analysis.layers.end(),
+                                  [&](const domain::Layer& layer) { return layer.id == id; });
   INFO(id);
   REQUIRE(found != analysis.layers.end());
   return *found;

@@ -12,8 +12,11 @@ namespace {
 
 std::vector<std::string> samples() {
   std::vector<std::string> out;
-  for (const char* name : {"gen_odd.onnx", "macs.onnx"}) out.push_back(read_model(name).SerializeAsString());
-  out.push_back(graph_model(R"((float[2,3] x, int64 n, bool c, int64[2] k) => (float[2,3] y, float[m,2,3] trace) <float[3] scale = {1.5, 2.5, 3.5}> {
+  for (const char* name : {"gen_odd.onnx", "macs.onnx"})
+    out.push_back(read_model(name).SerializeAsString());
+  out.push_back(
+      graph_model(
+          R"((float[2,3] x, int64 n, bool c, int64[2] k) => (float[2,3] y, float[m,2,3] trace) <float[3] scale = {1.5, 2.5, 3.5}> {
     s = Shape(x)
     r = Reshape(x, s)
     g = Gather<axis = 0>(r, k)
@@ -22,12 +25,14 @@ std::vector<std::string> samples() {
     y, trace = Loop(n, c, r) <body = body (int64 i, bool go, float[2,3] state) => (bool more, float[2,3] next, float[2,3] seen) {
       more = Identity(go) next = Add(state, x) seen = Mul(next, scale)
     }>
-  })").SerializeAsString());
+  })")
+          .SerializeAsString());
   out.push_back(parse_model(R"(
     <ir_version: 8, opset_import: ["" : 17, "own" : 1]>
     agraph (float[2,3] x) => (float[2,3] y) <float[3] w = {1.0, 2.0, 3.0}> { y = own.twice<alpha = 0.5>(x, w) }
     <domain: "own", opset_import: ["" : 17]>
-    twice <alpha> (a, b) => (z) { q = LeakyRelu<alpha: float = @alpha>(a)  z = Add(q, b) })").SerializeAsString());
+    twice <alpha> (a, b) => (z) { q = LeakyRelu<alpha: float = @alpha>(a)  z = Add(q, b) })")
+                    .SerializeAsString());
   return out;
 }
 
@@ -35,11 +40,14 @@ std::vector<std::string> samples() {
 
 TEST_CASE("cut and changed files never get further than a reason") {
   const char* fixed = std::getenv("LAYERFARM_SEED");
-  const unsigned seed = fixed != nullptr ? static_cast<unsigned>(std::strtoul(fixed, nullptr, 10)) : std::random_device{}();
+  const unsigned seed = fixed != nullptr ? static_cast<unsigned>(std::strtoul(fixed, nullptr, 10))
+                                         : std::random_device{}();
   std::fprintf(stderr, "damaged files: seed %u\n", seed);  // before a crash could hide it
   INFO("seed " << seed);
   std::mt19937 random(seed);
-  const auto below = [&](std::size_t n) { return std::uniform_int_distribution<std::size_t>(0, n - 1)(random); };
+  const auto below = [&](std::size_t n) {
+    return std::uniform_int_distribution<std::size_t>(0, n - 1)(random);
+  };
   OnnxBench bench;
   int refused = 0;
   int read = 0;
@@ -61,10 +69,17 @@ TEST_CASE("cut and changed files never get further than a reason") {
       for (std::size_t changes = 1 + below(4); changes > 0; --changes) {
         const std::size_t at = below(bytes.size());
         switch (below(4)) {
-          case 0: bytes[at] ^= static_cast<char>(1 << below(8)); break;
-          case 1: bytes[at] = static_cast<char>(below(256)); break;
-          case 2: bytes.erase(at, 1 + below(8)); break;
-          default: bytes.insert(at, bytes.substr(below(bytes.size()), 1 + below(16)));
+          case 0:
+            bytes[at] ^= static_cast<char>(1 << below(8));
+            break;
+          case 1:
+            bytes[at] = static_cast<char>(below(256));
+            break;
+          case 2:
+            bytes.erase(at, 1 + below(8));
+            break;
+          default:
+            bytes.insert(at, bytes.substr(below(bytes.size()), 1 + below(16)));
         }
         if (bytes.empty()) bytes = "x";
       }

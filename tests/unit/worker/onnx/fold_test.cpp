@@ -12,10 +12,14 @@ using Ints = std::vector<std::int64_t>;
 namespace {
 
 lf::Constant ints(Ints dims, const Ints& values) {
-  return lf::make_constant({DType::Int64, std::move(dims)}, base::Bytes(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(std::int64_t)));
+  return lf::make_constant({DType::Int64, std::move(dims)},
+                           base::Bytes(reinterpret_cast<const char*>(values.data()),
+                                       values.size() * sizeof(std::int64_t)));
 }
 lf::Constant floats(Ints dims, const std::vector<float>& values) {
-  return lf::make_constant({DType::Float32, std::move(dims)}, base::Bytes(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)));
+  return lf::make_constant(
+      {DType::Float32, std::move(dims)},
+      base::Bytes(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)));
 }
 std::vector<float> as_floats(const lf::Constant& value) {
   std::vector<float> out(value.bytes.size() / sizeof(float));
@@ -28,7 +32,8 @@ std::optional<lf::Constant> run(const std::string& node, const std::vector<lf::C
   pb::OnnxParser parser(node.c_str());
   REQUIRE(parser.Parse(parsed).IsOK());
   std::vector<const lf::Constant*> pointers;
-  for (const lf::Constant& input : inputs) pointers.push_back(input.type.dtype == DType::Undefined ? nullptr : &input);
+  for (const lf::Constant& input : inputs)
+    pointers.push_back(input.type.dtype == DType::Undefined ? nullptr : &input);
   return lf::evaluate(parsed, pointers);
 }
 void check(const std::optional<lf::Constant>& value, const Ints& dims, const Ints& numbers) {
@@ -41,17 +46,24 @@ void check(const std::optional<lf::Constant>& value, const Ints& dims, const Int
 
 TEST_CASE("a slice follows ONNX's rules for starts, ends, axes and steps in both forms") {
   const auto data = ints({2, 4}, {0, 1, 2, 3, 4, 5, 6, 7});
-  check(run("y = Slice(d, s, e, a, t)", {data, ints({1}, {1}), ints({1}, {3}), ints({1}, {1}), ints({1}, {1})}), {2, 2}, {1, 2, 5, 6});
-  check(run("y = Slice(d, s, e, a, t)", {data, ints({1}, {-1}), ints({1}, {-99}), ints({1}, {-1}), ints({1}, {-2})}), {2, 2}, {3, 1, 7, 5});
-  check(run("y = Slice<starts = [0], ends = [9223372036854775807], axes = [0]>(d)", {data}), {2, 4}, {0, 1, 2, 3, 4, 5, 6, 7});
+  check(run("y = Slice(d, s, e, a, t)",
+            {data, ints({1}, {1}), ints({1}, {3}), ints({1}, {1}), ints({1}, {1})}),
+        {2, 2}, {1, 2, 5, 6});
+  check(run("y = Slice(d, s, e, a, t)",
+            {data, ints({1}, {-1}), ints({1}, {-99}), ints({1}, {-1}), ints({1}, {-2})}),
+        {2, 2}, {3, 1, 7, 5});
+  check(run("y = Slice<starts = [0], ends = [9223372036854775807], axes = [0]>(d)", {data}), {2, 4},
+        {0, 1, 2, 3, 4, 5, 6, 7});
   check(run("y = Slice(d, s, e)", {data, ints({2}, {1, 3}), ints({2}, {9, 3})}), {1, 0}, {});
-  CHECK_FALSE(run("y = Slice(d, s, e, a, t)", {data, ints({1}, {1}), ints({1}, {3}), ints({1}, {1}), ints({1}, {0})}));
+  CHECK_FALSE(run("y = Slice(d, s, e, a, t)",
+                  {data, ints({1}, {1}), ints({1}, {3}), ints({1}, {1}), ints({1}, {0})}));
   CHECK_FALSE(run("y = Slice(d, s, e, a)", {data, ints({1}, {1}), ints({1}, {3}), ints({1}, {5})}));
 }
 
 TEST_CASE("concat joins along any axis and refuses parts that do not fit") {
   check(run("y = Concat<axis = 0>(a, b)", {ints({1}, {1}), ints({2}, {2, 3})}), {3}, {1, 2, 3});
-  check(run("y = Concat<axis = -1>(a, b)", {ints({2, 1}, {1, 2}), ints({2, 2}, {3, 4, 5, 6})}), {2, 3}, {1, 3, 4, 2, 5, 6});
+  check(run("y = Concat<axis = -1>(a, b)", {ints({2, 1}, {1, 2}), ints({2, 2}, {3, 4, 5, 6})}),
+        {2, 3}, {1, 3, 4, 2, 5, 6});
   CHECK_FALSE(run("y = Concat<axis = 0>(a, b)", {ints({1}, {1}), floats({1}, {1})}));
   CHECK_FALSE(run("y = Concat<axis = 0>(a, b)", {ints({1, 2}, {1, 2}), ints({1, 3}, {1, 2, 3})}));
   CHECK_FALSE(run("y = Concat<axis = 1>(a)", {ints({2}, {1, 2})}));
@@ -74,8 +86,10 @@ TEST_CASE("shapes are changed without touching the values") {
   check(run("y = Unsqueeze(d, a)", {ints({2}, {1, 2}), ints({2}, {0, -1})}), {1, 2, 1}, {1, 2});
   check(run("y = Unsqueeze<axes = [1]>(d)", {ints({2}, {1, 2})}), {2, 1}, {1, 2});
   CHECK_FALSE(run("y = Unsqueeze(d, a)", {ints({2}, {1, 2}), ints({2}, {0, 0})}));
-  check(run("y = Reshape(d, s)", {ints({2, 3}, {1, 2, 3, 4, 5, 6}), ints({2}, {-1, 2})}), {3, 2}, {1, 2, 3, 4, 5, 6});
-  check(run("y = Reshape(d, s)", {ints({2, 3}, {1, 2, 3, 4, 5, 6}), ints({3}, {0, 1, 3})}), {2, 1, 3}, {1, 2, 3, 4, 5, 6});
+  check(run("y = Reshape(d, s)", {ints({2, 3}, {1, 2, 3, 4, 5, 6}), ints({2}, {-1, 2})}), {3, 2},
+        {1, 2, 3, 4, 5, 6});
+  check(run("y = Reshape(d, s)", {ints({2, 3}, {1, 2, 3, 4, 5, 6}), ints({3}, {0, 1, 3})}),
+        {2, 1, 3}, {1, 2, 3, 4, 5, 6});
   CHECK_FALSE(run("y = Reshape(d, s)", {data, ints({2}, {-1, -1})}));
   CHECK_FALSE(run("y = Reshape(d, s)", {data, ints({1}, {4})}));
 }
@@ -93,7 +107,8 @@ TEST_CASE("casts round and cut as ONNX does, and leave undefined ones alone") {
   const auto real = run("y = Cast<to = 1>(d)", {ints({2}, {3, -4})});
   REQUIRE(real);
   CHECK(as_floats(*real) == std::vector<float>{3, -4});
-  const auto narrow = run("y = Cast<to = 16>(d)", {floats({3}, {1.0F, 1.00390625F, 1.01171875F})});  // ties go to even
+  const auto narrow = run("y = Cast<to = 16>(d)",
+                          {floats({3}, {1.0F, 1.00390625F, 1.01171875F})});  // ties go to even
   REQUIRE(narrow);
   CHECK(narrow->bytes == std::string("\x80\x3f\x80\x3f\x82\x3f", 6));
   CHECK_FALSE(run("y = Cast<to = 7>(d)", {floats({1}, {1e30F})}));
@@ -101,15 +116,18 @@ TEST_CASE("casts round and cut as ONNX does, and leave undefined ones alone") {
 }
 
 TEST_CASE("products and comparisons broadcast") {
-  check(run("y = Mul(a, b)", {ints({2, 1}, {2, 3}), ints({2}, {10, 100})}), {2, 2}, {20, 200, 30, 300});
+  check(run("y = Mul(a, b)", {ints({2, 1}, {2, 3}), ints({2}, {10, 100})}), {2, 2},
+        {20, 200, 30, 300});
   check(run("y = Equal(a, b)", {ints({2}, {1, 2}), ints({}, {2})}), {2}, {0, 1});
   CHECK_FALSE(run("y = Mul(a, b)", {ints({2}, {1, 2}), ints({3}, {1, 2, 3})}));
   const auto condition = run("y = Equal(a, b)", {ints({2}, {1, 2}), ints({}, {2})});
-  check(run("y = Where(c, a, b)", {*condition, ints({}, {7}), ints({2, 1}, {8, 9})}), {2, 2}, {8, 7, 9, 7});
+  check(run("y = Where(c, a, b)", {*condition, ints({}, {7}), ints({2, 1}, {8, 9})}), {2, 2},
+        {8, 7, 9, 7});
 }
 
 TEST_CASE("a large constant shape costs one element, however it is moved") {
-  const auto huge = run("y = ConstantOfShape<value = float[1] {2.5}>(s)", {ints({2}, {100000, 4000})});
+  const auto huge =
+      run("y = ConstantOfShape<value = float[1] {2.5}>(s)", {ints({2}, {100000, 4000})});
   REQUIRE(huge);
   CHECK(huge->repeated);
   CHECK(huge->size() == 1600000000);

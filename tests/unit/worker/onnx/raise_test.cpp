@@ -7,7 +7,10 @@ using namespace layerfarm::test;
 
 TEST_CASE("an old form is raised and keeps its inputs, results and constants") {
   OnnxBench bench;
-  const auto analysis = bench.analyze(graph_model("(float[1,200] x) => (float[200] y) { s = Constant<value_ints = [200, 200]>() w = ConstantOfShape(s) h = MatMul(x, w) y = Squeeze<axes = [0]>(h) }", 11));
+  const auto analysis = bench.analyze(
+      graph_model("(float[1,200] x) => (float[200] y) { s = Constant<value_ints = [200, 200]>() w "
+                  "= ConstantOfShape(s) h = MatMul(x, w) y = Squeeze<axes = [0]>(h) }",
+                  11));
   const auto out = bench.folder / "raised.onnx";
   const auto raise = [&](const domain::Layer& layer) {
     const auto done = lf::raise_opset(bench.blobs.path(layer.module.blob), 17, out);
@@ -27,7 +30,8 @@ TEST_CASE("an old form is raised and keeps its inputs, results and constants") {
   REQUIRE(matmul.module.data.size() == 1);
   const auto module = bench.folder / "module.onnx";
   REQUIRE(bench.blobs.link_to(matmul.module.blob, module));
-  REQUIRE(bench.blobs.link_to(matmul.module.data[0].blob, bench.folder / matmul.module.data[0].name));
+  REQUIRE(
+      bench.blobs.link_to(matmul.module.data[0].blob, bench.folder / matmul.module.data[0].name));
   REQUIRE(lf::raise_opset(module, 17, out));
   REQUIRE(raised.ParseFromString(*base::read_file(out)));
   REQUIRE(raised.graph().initializer_size() == 1);

@@ -1,4 +1,5 @@
-// What a signature holds and what it does not (design.md, section 1), as properties over random changes.
+// What a signature holds and what it does not (design.md, section 1), as properties over random
+// changes.
 #include <rapidcheck.h>
 
 #include <cstring>
@@ -40,7 +41,8 @@ std::vector<pb::ModelProto> sample_models() {
   return out;
 }
 
-/// Gives every name of a value or node another one, the same for the same name, never one name for two.
+/// Gives every name of a value or node another one, the same for the same name, never one name for
+/// two.
 class Renaming {
  public:
   explicit Renaming(std::function<std::string()> fresh) : fresh_(std::move(fresh)) {}
@@ -72,7 +74,8 @@ class Renaming {
     node.set_doc_string("changed");
     for (std::string& name : *node.mutable_input()) rename(name);
     for (std::string& name : *node.mutable_output()) rename(name);
-    std::reverse(node.mutable_attribute()->pointer_begin(), node.mutable_attribute()->pointer_end());  // their order means nothing
+    std::reverse(node.mutable_attribute()->pointer_begin(),
+                 node.mutable_attribute()->pointer_end());  // their order means nothing
     for (pb::AttributeProto& attribute : *node.mutable_attribute()) {
       attribute.set_doc_string("changed");
       if (attribute.has_g()) graph(*attribute.mutable_g());
@@ -86,7 +89,8 @@ class Renaming {
       for (pb::ValueInfoProto& info : *list) {
         rename(*info.mutable_name());
         if (!info.type().has_tensor_type() || !info.type().tensor_type().has_shape()) continue;
-        for (auto& dim : *info.mutable_type()->mutable_tensor_type()->mutable_shape()->mutable_dim()) {
+        for (auto& dim :
+             *info.mutable_type()->mutable_tensor_type()->mutable_shape()->mutable_dim()) {
           if (dim.has_dim_param()) dim.set_dim_param(dim.dim_param() + "'");
         }
       }
@@ -104,25 +108,35 @@ const domain::Layer& only_layer(const domain::ModelAnalysis& analysis) {
   return analysis.layers[0];
 }
 
-domain::Layer layer_of(const OnnxBench& bench, const pb::ModelProto& model) { return only_layer(bench.analyze(model)); }
+domain::Layer layer_of(const OnnxBench& bench, const pb::ModelProto& model) {
+  return only_layer(bench.analyze(model));
+}
 
 /// One-layer models with something of every kind to change.
 std::vector<pb::ModelProto> one_layer_models() {
   return {
-      graph_model("(float[1,3,8,8] x) => (float[1,4,8,8] y) <float[4,3,3,3] w = {" + [] {
-        std::string values;
-        for (int i = 0; i < 108; ++i) values += (i == 0 ? "" : ",") + std::to_string(i) + ".5";
-        return values;
-      }() + "}> { y = Conv<kernel_shape = [3,3], pads = [1,1,1,1], auto_pad = \"NOTSET\", group = 1>(x, w) }"),
-      graph_model("(float[2,3] x) => (float[2,3] y) <float[3] scale = {1.0,2.0,3.0}, float[3] bias = {0.5,0.25,0.125}> { y = LayerNormalization<epsilon = 0.001, axis = -1>(x, scale, bias) }"),
-      graph_model("(float[4,3] x) => (float[2,3] y) <int64[2] i = {1, 3}> { y = Gather<axis = 0>(x, i) }"),
+      graph_model("(float[1,3,8,8] x) => (float[1,4,8,8] y) <float[4,3,3,3] w = {" +
+                  [] {
+                    std::string values;
+                    for (int i = 0; i < 108; ++i)
+                      values += (i == 0 ? "" : ",") + std::to_string(i) + ".5";
+                    return values;
+                  }() +
+                  "}> { y = Conv<kernel_shape = [3,3], pads = [1,1,1,1], auto_pad = \"NOTSET\", "
+                  "group = 1>(x, w) }"),
+      graph_model("(float[2,3] x) => (float[2,3] y) <float[3] scale = {1.0,2.0,3.0}, float[3] bias "
+                  "= {0.5,0.25,0.125}> { y = LayerNormalization<epsilon = 0.001, axis = -1>(x, "
+                  "scale, bias) }"),
+      graph_model(
+          "(float[4,3] x) => (float[2,3] y) <int64[2] i = {1, 3}> { y = Gather<axis = 0>(x, i) }"),
       graph_model(R"((bool c, float[2] x) => (float[2] y) <float[2] w = {1.0, 2.0}> {
         y = If(c) <then_branch = a () => (float[2] t) { t = Add(x, w) }, else_branch = b () => (float[2] e) { e = LeakyRelu<alpha = 0.25>(x) }>
       })"),
   };
 }
 
-/// Changes one thing that a result may depend on; says what, or nothing where this model has no such thing.
+/// Changes one thing that a result may depend on; says what, or nothing where this model has no
+/// such thing.
 std::string change(pb::ModelProto& model, int kind) {
   pb::GraphProto& graph = *model.mutable_graph();
   pb::NodeProto& node = *graph.mutable_node(0);
@@ -134,35 +148,50 @@ std::string change(pb::ModelProto& model, int kind) {
       if (attribute.has_i()) attribute.set_i(attribute.i() + 1);
       if (attribute.has_f()) attribute.set_f(attribute.f() * 2);
       if (attribute.has_s()) attribute.set_s(attribute.s() + "x");
-      if (attribute.ints_size() > 0) attribute.set_ints(attribute.ints_size() - 1, attribute.ints(0) + 1);
+      if (attribute.ints_size() > 0)
+        attribute.set_ints(attribute.ints_size() - 1, attribute.ints(0) + 1);
       if (attribute.has_g()) attribute.mutable_g()->mutable_node(0)->set_op_type("Sub");
       return "attribute " + attribute.name();
     }
     case 1: {  // a weight, in one bit
       if (graph.initializer_size() == 0) return {};
-      pb::TensorProto& tensor = *graph.mutable_initializer(*rc::gen::inRange(0, graph.initializer_size()));
+      pb::TensorProto& tensor =
+          *graph.mutable_initializer(*rc::gen::inRange(0, graph.initializer_size()));
       auto value = lf::read_constant(tensor);
       REQUIRE(value);
       base::Bytes bytes(value->bytes);
-      bytes[static_cast<std::size_t>(*rc::gen::inRange(0, static_cast<int>(bytes.size())))] ^= static_cast<char>(1 << *rc::gen::inRange(0, 8));
+      bytes[static_cast<std::size_t>(*rc::gen::inRange(0, static_cast<int>(bytes.size())))] ^=
+          static_cast<char>(1 << *rc::gen::inRange(0, 8));
       tensor.clear_float_data();
       tensor.clear_int64_data();
       tensor.set_raw_data(bytes);
       return "weight " + tensor.name();
     }
     case 2: {  // a dim of an input
-      auto& shape = *graph.mutable_input(graph.input_size() - 1)->mutable_type()->mutable_tensor_type()->mutable_shape();
+      auto& shape = *graph.mutable_input(graph.input_size() - 1)
+                         ->mutable_type()
+                         ->mutable_tensor_type()
+                         ->mutable_shape();
       shape.mutable_dim(0)->set_dim_value(shape.dim(0).dim_value() + 1);
       graph.mutable_output(0)->mutable_type()->mutable_tensor_type()->clear_shape();
       return "shape of an input";
     }
     case 3: {  // the element type of an input
-      graph.mutable_input(graph.input_size() - 1)->mutable_type()->mutable_tensor_type()->set_elem_type(pb::TensorProto::DOUBLE);
+      graph.mutable_input(graph.input_size() - 1)
+          ->mutable_type()
+          ->mutable_tensor_type()
+          ->set_elem_type(pb::TensorProto::DOUBLE);
       return "type of an input";
     }
-    case 4: model.mutable_opset_import(0)->set_version(model.opset_import(0).version() + 1); return "opset";
-    case 5: node.set_op_type(node.op_type() + "X"); return "operator";
-    case 6: node.set_domain("com.microsoft"); return "domain";
+    case 4:
+      model.mutable_opset_import(0)->set_version(model.opset_import(0).version() + 1);
+      return "opset";
+    case 5:
+      node.set_op_type(node.op_type() + "X");
+      return "operator";
+    case 6:
+      node.set_domain("com.microsoft");
+      return "domain";
     case 7: {
       pb::AttributeProto& attribute = *node.add_attribute();
       attribute.set_name("extra");
@@ -219,11 +248,15 @@ TEST_CASE("changing any attribute, dtype, shape, weight, operator or opset chang
   CHECK(changed.size() >= 12);  // the generator reached most kinds
 }
 
-TEST_CASE("a renaming that changes the drawing order keeps the signature and changes the prepare key") {
+TEST_CASE(
+    "a renaming that changes the drawing order keeps the signature and changes the prepare key") {
   OnnxBench bench;
-  const domain::Layer ab = layer_of(bench, graph_model("(float[2] a, float[2] b) => (float[2] y) { y = Sub(a, b) }"));
-  const domain::Layer zb = layer_of(bench, graph_model("(float[2] z, float[2] b) => (float[2] y) { y = Sub(z, b) }"));
-  const domain::Layer cd = layer_of(bench, graph_model("(float[2] d, float[2] c) => (float[2] y) { y = Sub(c, d) }"));
+  const domain::Layer ab =
+      layer_of(bench, graph_model("(float[2] a, float[2] b) => (float[2] y) { y = Sub(a, b) }"));
+  const domain::Layer zb =
+      layer_of(bench, graph_model("(float[2] z, float[2] b) => (float[2] y) { y = Sub(z, b) }"));
+  const domain::Layer cd =
+      layer_of(bench, graph_model("(float[2] d, float[2] c) => (float[2] y) { y = Sub(c, d) }"));
   CHECK(ab.signature == zb.signature);
   CHECK(ab.draw_order == std::vector<std::uint32_t>{0, 1});
   CHECK(zb.draw_order == std::vector<std::uint32_t>{1, 0});
@@ -235,16 +268,24 @@ TEST_CASE("a renaming that changes the drawing order keeps the signature and cha
 
 TEST_CASE("an input that is used twice is one input") {
   OnnxBench bench;
-  const domain::Layer twice = layer_of(bench, graph_model("(float[2] a) => (float[2] y) { y = Mul(a, a) }"));
-  const domain::Layer two = layer_of(bench, graph_model("(float[2] a, float[2] b) => (float[2] y) { y = Mul(a, b) }"));
+  const domain::Layer twice =
+      layer_of(bench, graph_model("(float[2] a) => (float[2] y) { y = Mul(a, a) }"));
+  const domain::Layer two =
+      layer_of(bench, graph_model("(float[2] a, float[2] b) => (float[2] y) { y = Mul(a, b) }"));
   CHECK(twice.inputs.size() == 1);
   CHECK(twice.signature != two.signature);
 }
 
-TEST_CASE("optional inputs left out at the end are the same as none there, in the middle they keep their place") {
+TEST_CASE(
+    "optional inputs left out at the end are the same as none there, in the middle they keep their "
+    "place") {
   OnnxBench bench;
   const std::string weights = " <float[1] m = {2.0}> ";
-  const auto with = [&](const std::string& inputs) { return layer_of(bench, graph_model("(float[2] x) => (float[2] y)" + weights + "{ y = Clip(" + inputs + ") }")).signature; };
+  const auto with = [&](const std::string& inputs) {
+    return layer_of(bench, graph_model("(float[2] x) => (float[2] y)" + weights + "{ y = Clip(" +
+                                       inputs + ") }"))
+        .signature;
+  };
   CHECK(with("x, m") == with("x, m, \"\""));
   CHECK(with("x, m") != with("x, \"\", m"));
 }

@@ -31,8 +31,12 @@ class ScriptedHelpers final : public toolchain::Helpers {
     sidecar_requests.push_back(request);
     return sidecar_answer;
   }
-  toolchain::HelperAnswer ort_answer{.ending = Ending::Done, .json = R"({"ok":true,"values":[]})", .diagnostic = {}};
-  toolchain::HelperAnswer sidecar_answer{.ending = Ending::Done, .json = R"({"ok":true,"locations":[[3,10,"Relu"]],"importer":"importer 1"})", .diagnostic = {}};
+  toolchain::HelperAnswer ort_answer{
+      .ending = Ending::Done, .json = R"({"ok":true,"values":[]})", .diagnostic = {}};
+  toolchain::HelperAnswer sidecar_answer{
+      .ending = Ending::Done,
+      .json = R"({"ok":true,"locations":[[3,10,"Relu"]],"importer":"importer 1"})",
+      .diagnostic = {}};
   std::vector<std::string> ort_requests;
   std::vector<std::string> sidecar_requests;
 };
@@ -44,13 +48,20 @@ std::string value_after(const std::vector<std::string>& argv, const std::string&
 
 /// A worker with a reader of models that is a function.
 struct Bench {
-  base::ScratchFolder folder = *base::ScratchFolder::make(std::filesystem::temp_directory_path(), "analyze-stage");
+  base::ScratchFolder folder =
+      *base::ScratchFolder::make(std::filesystem::temp_directory_path(), "analyze-stage");
   test::FakeProcessRunner runner;
   ScriptedHelpers helpers;
   base::BlobFolder blobs{folder.path() / "blobs"};
   process::CancelToken cancel;
   domain::AnalyzeRequest request{.model_path = "/models/net.onnx", .dims = {{"batch", 2}}};
-  toolchain::StepContext context{.runner = runner, .helpers = helpers, .blobs = blobs, .cancel = cancel, .scratch = folder.path(), .cores = {}, .limits = {}};
+  toolchain::StepContext context{.runner = runner,
+                                 .helpers = helpers,
+                                 .blobs = blobs,
+                                 .cancel = cancel,
+                                 .scratch = folder.path(),
+                                 .cores = {},
+                                 .limits = {}};
 
   static domain::ModelAnalysis small_analysis() {
     domain::ModelAnalysis out;
@@ -60,10 +71,14 @@ struct Bench {
     out.layers.push_back(layer);
     return out;
   }
-  void reader(test::FakeProcessRunner::Program program) { runner.add("layerfarm-onnx", std::move(program)); }
+  void reader(test::FakeProcessRunner::Program program) {
+    runner.add("layerfarm-onnx", std::move(program));
+  }
   void reader_that_works() {
     reader([](const process::Command& command) {
-      CHECK(base::write_file_atomically(value_after(command.argv, "--result"), protocol::encode_analysis(small_analysis()), base::Sync::No));
+      CHECK(base::write_file_atomically(value_after(command.argv, "--result"),
+                                        protocol::encode_analysis(small_analysis()),
+                                        base::Sync::No));
       return test::FakeRun{};
     });
   }
@@ -97,7 +112,9 @@ TEST_CASE("a model becomes a stored analysis with the importer's locations") {
   CHECK(bench.helpers.ort_requests.empty());
 }
 
-TEST_CASE("shapes that only a run shows are asked for once, and the model is read again with the answer") {
+TEST_CASE(
+    "shapes that only a run shows are asked for once, and the model is read again with the "
+    "answer") {
   Bench bench;
   int reads = 0;
   bench.reader([&](const process::Command& command) {
@@ -105,8 +122,11 @@ TEST_CASE("shapes that only a run shows are asked for once, and the model is rea
     if (const std::string ask = value_after(command.argv, "--shapes-request"); !ask.empty()) {
       CHECK(base::write_file_atomically(ask, R"({"op":"shapes"})", base::Sync::No));
     } else {
-      CHECK(base::read_file(value_after(command.argv, "--shapes")).value() == R"({"ok":true,"values":[]})");
-      CHECK(base::write_file_atomically(value_after(command.argv, "--result"), protocol::encode_analysis(Bench::small_analysis()), base::Sync::No));
+      CHECK(base::read_file(value_after(command.argv, "--shapes")).value() ==
+            R"({"ok":true,"values":[]})");
+      CHECK(base::write_file_atomically(value_after(command.argv, "--result"),
+                                        protocol::encode_analysis(Bench::small_analysis()),
+                                        base::Sync::No));
     }
     return test::FakeRun{};
   });
@@ -117,13 +137,19 @@ TEST_CASE("shapes that only a run shows are asked for once, and the model is rea
 
 TEST_CASE("a helper that dies over the shapes leaves them open and does not lose the model") {
   Bench bench;
-  bench.helpers.ort_answer = {.ending = Ending::Crashed, .json = {}, .diagnostic = {.where = "run", .cause = "crashed: SIGSEGV"}};
+  bench.helpers.ort_answer = {.ending = Ending::Crashed,
+                              .json = {},
+                              .diagnostic = {.where = "run", .cause = "crashed: SIGSEGV"}};
   bench.reader([&](const process::Command& command) {
     if (const std::string ask = value_after(command.argv, "--shapes-request"); !ask.empty()) {
       CHECK(base::write_file_atomically(ask, "{}", base::Sync::No));
     } else {
-      CHECK(base::read_file(value_after(command.argv, "--shapes")).value().find("crashed: SIGSEGV") != std::string::npos);
-      CHECK(base::write_file_atomically(value_after(command.argv, "--result"), protocol::encode_analysis(Bench::small_analysis()), base::Sync::No));
+      CHECK(
+          base::read_file(value_after(command.argv, "--shapes")).value().find("crashed: SIGSEGV") !=
+          std::string::npos);
+      CHECK(base::write_file_atomically(value_after(command.argv, "--result"),
+                                        protocol::encode_analysis(Bench::small_analysis()),
+                                        base::Sync::No));
     }
     return test::FakeRun{};
   });
@@ -133,7 +159,9 @@ TEST_CASE("a helper that dies over the shapes leaves them open and does not lose
 TEST_CASE("the reader's reason reaches the report with the file's name and without its folder") {
   Bench bench;
   bench.request.model_path = "/some folder/näh: net.onnx";
-  bench.reader([](const process::Command&) { return test::FakeRun{.exit_code = 1, .errors = "/some folder/näh: net.onnx: is empty\n"}; });
+  bench.reader([](const process::Command&) {
+    return test::FakeRun{.exit_code = 1, .errors = "/some folder/näh: net.onnx: is empty\n"};
+  });
   const domain::Outcome outcome = bench.run();
   CHECK(outcome.ending == Ending::Refused);
   CHECK(outcome.diagnostic.where == "import");
@@ -157,10 +185,13 @@ TEST_CASE("a file that kills or fills the reader is one clear error") {
   CHECK(outcome.diagnostic.text == "net.onnx: the model reader used more than 1 MiB of memory");
 }
 
-TEST_CASE("a model that cannot be imported as a whole keeps its layers and says why it has no locations") {
+TEST_CASE(
+    "a model that cannot be imported as a whole keeps its layers and says why it has no "
+    "locations") {
   Bench bench;
   bench.reader_that_works();
-  bench.helpers.sidecar_answer.json = R"({"ok":false,"where":"import","text":"no such operator\nat line 3"})";
+  bench.helpers.sidecar_answer.json =
+      R"({"ok":false,"where":"import","text":"no such operator\nat line 3"})";
   const domain::ModelAnalysis analysis = bench.analysis(bench.run());
   CHECK(analysis.layers.size() == 1);
   CHECK(analysis.locations.empty());
@@ -170,7 +201,8 @@ TEST_CASE("a model that cannot be imported as a whole keeps its layers and says 
 TEST_CASE("operators that do not pair up with the layers are pointed out") {
   Bench bench;
   bench.reader_that_works();
-  bench.helpers.sidecar_answer.json = R"({"ok":true,"locations":[[3,10,"Add"],[4,10,"Relu"]],"importer":"importer 1"})";
+  bench.helpers.sidecar_answer.json =
+      R"({"ok":true,"locations":[[3,10,"Add"],[4,10,"Relu"]],"importer":"importer 1"})";
   const domain::ModelAnalysis analysis = bench.analysis(bench.run());
   REQUIRE(analysis.notes.size() == 2);
   CHECK(analysis.notes[0] == "the importer sees 2 operators, the model has 1 layers");
@@ -193,7 +225,8 @@ TEST_CASE("another format goes the same way without a change to the stage") {
   formats.push_back(std::make_unique<test::ToyFormat>());
   toolchain::AnalyzeStage stage(std::move(formats));
   bench.request.model_path = (bench.folder.path() / "net.toy").string();
-  REQUIRE(base::write_file_atomically(bench.request.model_path, "Relu b a\nRelu c b\nAdd d b c\n", base::Sync::No));
+  REQUIRE(base::write_file_atomically(bench.request.model_path, "Relu b a\nRelu c b\nAdd d b c\n",
+                                      base::Sync::No));
   const domain::ModelAnalysis analysis = bench.analysis(stage.run(bench.request, bench.context));
   CHECK(analysis.format == "toy");
   REQUIRE(analysis.layers.size() == 3);
