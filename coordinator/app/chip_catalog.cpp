@@ -1,6 +1,7 @@
 #include "coordinator/app/chip_catalog.h"
 
 #include <algorithm>
+#include <cctype>
 #include <numeric>
 #include <set>
 #include <sstream>
@@ -37,9 +38,13 @@ std::vector<std::string> split(const std::string& text, char separator) {
   return out;
 }
 
-/// A name becomes a file name, so it may not walk through folders.
+/// A name becomes a file name and a word of reports, so it is made of letters, digits and few
+/// signs. Colons: a torq target may spell itself out.
 bool plain_name(const std::string& name) {
-  return !name.empty() && name.find('/') == std::string::npos && name != "." && name != "..";
+  if (name.empty() || name.front() == '.' || name.front() == '-') return false;
+  return std::all_of(name.begin(), name.end(), [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '_' || c == '-' || c == '.' || c == ':' || c == '+';
+  });
 }
 
 /// A target of the torq compiler that no file describes: passed on as it is, with that tool's

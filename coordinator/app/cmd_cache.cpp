@@ -71,7 +71,8 @@ int cmd_cache(const CacheOptions& options) {
   if (!opened) return refuse(opened.error());
   store::SqliteStore& store = **opened;
   if (options.prune) {
-    auto pruned = store::prune_cache(cache, store, {.blob_bytes = options.max_bytes});
+    auto pruned = store::prune_cache(cache, store,
+                                     {.blob_bytes = static_cast<std::uint64_t>(options.max_bytes)});
     if (!pruned) return refuse(pruned.error());
     std::cout << fmt::format(
         "Removed {} blobs ({}), {} outcomes that nobody can ask for any more, {} leftover scratch "

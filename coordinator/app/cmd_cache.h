@@ -8,7 +8,7 @@ namespace layerfarm::coordinator::app {
 struct CacheOptions {
   bool prune = false;
   bool json = false;
-  std::uint64_t max_bytes = std::uint64_t{20} * 1024 * 1024 * 1024;
+  std::int64_t max_bytes = std::int64_t{20} << 30;
 };
 
 /// Prints to standard output; returns the exit code.

@@ -20,6 +20,7 @@
 #include "coordinator/store/sqlite_store.h"
 #include "shared/base/exit_code.h"
 #include "shared/base/files.h"
+#include "shared/base/leftovers.h"
 #include "shared/base/places.h"
 #include "shared/base/process_identity.h"
 
@@ -120,6 +121,18 @@ Result<void> check_executors(const DiscoverOptions& options, const Chips& chips)
   return {};
 }
 
+/// Names that select nothing are likely misspelt; leaving out what is not there does no harm, so a
+/// line is enough.
+void warn_of_unknown_executors(const DiscoverOptions& options, const Chips& chips,
+                               Console& console) {
+  for (const std::string& name : options.skip_executors) {
+    const bool known = std::any_of(chips.chips.begin(), chips.chips.end(), [&](const auto& chip) {
+      return chip->spec.executor(name) != nullptr;
+    });
+    if (!known) console.say("[SkipExecutors] no chip of this run has an executor '" + name + "'");
+  }
+}
+
 /// Digest over names and contents of the folder's files: other inputs are another input set.
 Result<domain::InputSet> find_inputs(const std::string& folder) {
   domain::InputSet out;
@@ -167,8 +180,11 @@ Result<base::ScratchFolder> socket_folder(const fs::path& cache) {
   // A socket's path has at most 107 characters; a deep cache folder is no reason to fail.
   constexpr std::size_t kMostPath = 80;
   const fs::path parent = cache / "run";
-  return base::ScratchFolder::make(
-      parent.string().size() <= kMostPath ? parent : fs::temp_directory_path(), "s");
+  base::sweep_leftovers(parent);  // of coordinators that were killed
+  std::error_code error;
+  const fs::path other = fs::temp_directory_path(error);
+  return base::ScratchFolder::make(parent.string().size() <= kMostPath || error ? parent : other,
+                                   "s");
 }
 
 ExitCode exit_code(const RunResult& result, FailOn fail_on) {
@@ -283,6 +299,7 @@ int cmd_discover(DiscoverOptions options, const std::vector<std::string>& comman
   auto folder = check_output_folder(options.output_dir);
   if (!folder) return refuse(folder.error());
 
+  warn_of_unknown_executors(options, *chips, *console);
   const FailOn fail_on = options.fail_on;
   DiscoverRequest request;
   request.options = std::move(options);

@@ -1,11 +1,18 @@
 #include "coordinator/app/command_line.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <iostream>
+#include <limits>
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -45,6 +52,52 @@ std::string version_text() {
          ")";
 }
 
+/// A finite number in these bounds; CLI11's own range lets NaN pass.
+CLI::Validator number_between(double low, double high) {
+  return CLI::Validator(
+      [low, high](std::string& text) {
+        double number = 0;
+        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+        const bool whole = error == std::errc() && end == text.data() + text.size();
+        if (whole && std::isfinite(number) && number >= low && number <= high) return std::string();
+        return fmt::format("'{}' is no number from {} to {}", text, low, high);
+      },
+      "NUMBER");
+}
+
+/// "512MB", "4 GiB", "1000": bytes; units are powers of 1024.
+std::optional<std::int64_t> bytes_of(const std::string& text) {
+  std::int64_t number = 0;
+  const char* const end = text.data() + text.size();
+  auto [rest, error] = std::from_chars(text.data(), end, number);
+  if (error != std::errc() || number <= 0) return std::nullopt;
+  while (rest != end && *rest == ' ') ++rest;
+  std::string unit(rest, end);
+  std::transform(unit.begin(), unit.end(), unit.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  static const std::map<std::string, int> kShifts = {
+      {"", 0},     {"B", 0},  {"K", 10},  {"KB", 10},  {"KIB", 10}, {"M", 20},  {"MB", 20},
+      {"MIB", 20}, {"G", 30}, {"GB", 30}, {"GIB", 30}, {"T", 40},   {"TB", 40}, {"TIB", 40}};
+  const auto shift = kShifts.find(unit);
+  if (shift == kShifts.end() ||
+      number > (std::numeric_limits<std::int64_t>::max() >> shift->second))
+    return std::nullopt;
+  return number << shift->second;
+}
+
+void add_bytes(CLI::App& app, const std::string& flag, std::int64_t& target,
+               const std::string& help) {
+  app.add_option_function<std::string>(
+         flag,
+         [flag, &target](const std::string& text) {
+           const auto bytes = bytes_of(text);
+           if (!bytes) throw CLI::ValidationError(flag, "'" + text + "' is no size such as 512MB");
+           target = *bytes;
+         },
+         help)
+      ->type_name("SIZE");
+}
+
 /// Seconds with a fraction, as milliseconds.
 void add_seconds(CLI::App& app, const std::string& flag, std::int64_t& target_ms,
                  const std::string& help) {
@@ -54,7 +107,7 @@ void add_seconds(CLI::App& app, const std::string& flag, std::int64_t& target_ms
            target_ms = static_cast<std::int64_t>(seconds * 1000.0);
          },
          help)
-      ->check(CLI::Range(0.001, 1e7))
+      ->check(number_between(0.001, 1e7))
       ->type_name("SECONDS");
 }
 
@@ -65,9 +118,11 @@ void add_dims(CLI::App& app, std::vector<std::pair<std::string, std::int64_t>>& 
          [&dims](const std::vector<std::string>& values) {
            for (const std::string& text : values) {
              const auto equals = text.rfind('=');
-             std::int64_t number = 0;
-             if (equals == std::string::npos || equals == 0 ||
-                 !CLI::detail::lexical_cast(text.substr(equals + 1), number) || number < 0) {
+             std::int64_t number = -1;
+             const char* const end = text.data() + text.size();
+             const char* const begin = equals == std::string::npos ? end : text.data() + equals + 1;
+             const auto [rest, error] = std::from_chars(begin, end, number);
+             if (equals == 0 || error != std::errc() || rest != end || number < 0) {
                throw CLI::ValidationError("--dim", "'" + text + "' is not NAME=NUMBER");
              }
              dims.emplace_back(text.substr(0, equals), number);
@@ -136,13 +191,13 @@ void add_discover(CLI::App& app, DiscoverOptions& options, bool& chosen) {
 
   sub->add_option("--tolerance-avg", options.tolerance_avg,
                   "Relative difference above which an element is counted")
-      ->check(CLI::Range(0.0, 1e9));
+      ->check(number_between(0, 1e9));
   sub->add_option("--tolerance-max", options.tolerance_max,
                   "Relative difference above which an element fails the case")
-      ->check(CLI::Range(0.0, 1e9));
+      ->check(number_between(0, 1e9));
   sub->add_option("--tolerance-abs-frac", options.tolerance_abs_frac,
                   "Elements count only above this share of the largest expected value")
-      ->check(CLI::Range(0.0, 1.0));
+      ->check(number_between(0, 1));
   sub->add_option("--inputs", options.inputs_dir,
                   "Folder of .npz, .npy or .pb files, by input name, instead of random inputs")
       ->type_name("DIR");
@@ -151,19 +206,23 @@ void add_discover(CLI::App& app, DiscoverOptions& options, bool& chosen) {
               "Time limit of one compilation (default: 300)");
   add_seconds(*sub, "--run-timeout", options.run_timeout_ms,
               "Time limit of one run (default: 240)");
-  sub->add_option("--memory", options.memory_bytes,
-                  "Memory limit of one step, e.g. 4GB (default: three quarters of the machine's)")
-      ->transform(CLI::AsSizeValue(false));
+  add_bytes(*sub, "--memory", options.memory_bytes,
+            "Memory limit of one step, e.g. 4GB (default: three quarters of the machine's)");
   add_seconds(*sub, "--wait-workers", options.wait_workers_ms,
               "How long a case may wait for a worker that can run it (default: 0 locally)");
   sub->add_option("--keep-failed", options.keep_failed,
                   "Folder that gets everything about each failed case")
       ->type_name("DIR");
-  sub->add_option("--fail-on", options.fail_on,
-                  "What makes the exit code 1: difference (or error), error, never")
-      ->transform(CLI::CheckedTransformer(std::map<std::string, FailOn>{
-          {"error", FailOn::Error}, {"difference", FailOn::Difference}, {"never", FailOn::Never}}))
-      ->type_name("error|difference|never");
+  sub->add_option_function<std::string>(
+         "--fail-on",
+         [&options](const std::string& what) {
+           options.fail_on = what == "error"   ? FailOn::Error
+                             : what == "never" ? FailOn::Never
+                                               : FailOn::Difference;
+         },
+         "What makes the exit code 1: difference (an error too), error, never")
+      ->check(CLI::IsMember({"error", "difference", "never"}))
+      ->type_name("WHAT");
   sub->add_flag("--dry-run", options.dry_run, "Say what would run and what is known; run nothing");
   sub->add_flag("--json", options.json, "Write the list of results to standard output as JSON");
   sub->add_option("--log-file", options.log_file,
@@ -200,9 +259,9 @@ void add_edit(CLI::App& app, EditOptions& options, bool& chosen) {
   sub->add_option("--layer", options.layer, "Layer id, part of it, pattern with * or ?, or ALL");
   sub->add_option("--executor", options.executor, "New recommendation; null = none");
   sub->add_option("--tolerance-avg", options.tolerance_avg, "New fp_avg_tol of the layer")
-      ->check(CLI::Range(0.0, 1e9));
+      ->check(number_between(0, 1e9));
   sub->add_option("--tolerance-max", options.tolerance_max, "New fp_max_tol of the layer")
-      ->check(CLI::Range(0.0, 1e9));
+      ->check(number_between(0, 1e9));
   sub->add_option_function<std::string>(
          "--list", [&options](const std::string& filter) { options.list = filter; },
          "List the layers, or those that match")
@@ -228,9 +287,8 @@ void add_cache(CLI::App& app, CacheOptions& options, bool& chosen) {
   CLI::App* prune =
       sub->add_subcommand("prune", "Remove the blobs that were used longest ago, down to a bound");
   prune->callback([&options] { options.prune = true; });
-  prune
-      ->add_option("--max-size", options.max_bytes, "Bound for the blobs, e.g. 2GB (default: 20GB)")
-      ->transform(CLI::AsSizeValue(false));
+  add_bytes(*prune, "--max-size", options.max_bytes,
+            "Bound for the blobs, e.g. 2GB (default: 20GB)");
 }
 
 }  // namespace
@@ -238,6 +296,7 @@ void add_cache(CLI::App& app, CacheOptions& options, bool& chosen) {
 int run_command_line(int argc, char** argv) {
   // A worker or a pager that goes away shows up as a failed write, not as our death.
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);  // a file size limit is a full disk like any other
   CLI::App app(
       "layerfarm finds, for each layer of an ONNX model, the executor of a chip that runs it "
       "correctly and fastest.",
@@ -276,11 +335,15 @@ int run_command_line(int argc, char** argv) {
   view.colour = ::isatty(STDOUT_FILENO) == 1;
   edit.recover = [](const std::filesystem::path& report) { return recover_report(report); };
 
-  if (do_discover) return cmd_discover(discover, {argv, argv + argc});
-  if (do_view) return cmd_view(view);
-  if (do_edit) return cmd_edit(edit);
-  if (do_chips) return cmd_chips(chips);
-  return cmd_cache(cache);
+  const int code = do_discover ? cmd_discover(discover, {argv, argv + argc})
+                   : do_view   ? cmd_view(view)
+                   : do_edit   ? cmd_edit(edit)
+                   : do_chips  ? cmd_chips(chips)
+                               : cmd_cache(cache);
+  // Results that did not arrive are no success.
+  if (std::cout.flush()) return code;
+  std::cerr << "Error: cannot write to standard output\n";
+  return std::max(code, static_cast<int>(ExitCode::Failed));
 }
 
 }  // namespace layerfarm::coordinator::app

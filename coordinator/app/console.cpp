@@ -58,7 +58,13 @@ void Console::say_detail(std::string_view text) {
   }
 }
 
-void Console::error(std::string_view text) { say("Error: " + std::string(text)); }
+void Console::error(std::string_view text) {
+  const std::string line = "Error: " + std::string(text);
+  // Also when quiet: an exit code alone helps nobody.
+  clear_live();
+  std::fprintf(stderr, "%s\n", line.c_str());
+  to_file(line);
+}
 
 void Console::say_coloured(std::string_view coloured, std::string_view plain) {
   to_console(terminal_ ? coloured : plain);

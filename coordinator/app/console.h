@@ -15,7 +15,7 @@ class Console {
  public:
   struct Settings {
     bool verbose = false;
-    bool quiet = false;    ///< nothing on the console; the log file still gets everything
+    bool quiet = false;  ///< nothing but errors on the console; the log file still gets everything
     std::string log_file;  ///< truncated first, parents made
   };
   /// InvalidInput when the log file cannot be written.

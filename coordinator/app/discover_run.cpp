@@ -137,7 +137,10 @@ Result<std::shared_ptr<const domain::ModelAnalysis>> DiscoverRun::known_analysis
 }
 
 void DiscoverRun::model_failed(Reading& reading, const std::string& why) {
-  console_.error(reading.file.path.string() + ": " + why);
+  // The reader names the file too.
+  const std::string own = reading.file.path.filename().string() + ": ";
+  console_.error(reading.file.path.string() + ": " +
+                 (why.starts_with(own) ? why.substr(own.size()) : why));
   result_.model_failed = true;
 }
 
@@ -510,10 +513,13 @@ void DiscoverRun::on_settled(const core::JobSettled& settled,
   } else if (const auto* unsettled = std::get_if<core::Unsettled>(&settled.how)) {
     std::string reason;
     switch (unsettled->reason) {
-      case core::UnsettledReason::Infrastructure:
+      case core::UnsettledReason::Infrastructure: {
         reason = fmt::format("failed {} times at {} places for reasons that are not its own",
                              unsettled->faults, unsettled->places);
+        const std::string trouble = dispatcher_->trouble_of(unsettled->cause);
+        if (!trouble.empty()) reason += ": " + std::string(report::first_line(trouble));
         break;
+      }
       case core::UnsettledReason::NoWorker:
         reason = "no worker that can run it is connected";
         break;
@@ -651,6 +657,24 @@ void DiscoverRun::say_end_reports() {
 
 void DiscoverRun::say_forecast() {
   const plan::Forecast& f = forecast_;
+  if (request_.options.json) {
+    json::Object jobs;
+    for (std::size_t stage = 1; stage < f.jobs.size(); ++stage) {
+      jobs.set(domain::stage_name(static_cast<domain::Stage>(stage)),
+               static_cast<std::int64_t>(f.jobs[stage]));
+    }
+    json::Object out;
+    out.set("cases", static_cast<std::int64_t>(f.cases));
+    out.set("known", static_cast<std::int64_t>(f.known));
+    out.set("skipped", static_cast<std::int64_t>(f.skipped));
+    out.set("copied", static_cast<std::int64_t>(f.copied));
+    out.set("untestable", static_cast<std::int64_t>(f.untestable));
+    out.set("open", static_cast<std::int64_t>(f.open));
+    out.set("jobs", std::move(jobs));
+    out.set("expected_s", static_cast<double>(f.expected_us) / 1e6);
+    std::cout << json::text_of(std::move(out)) << "\n";
+    return;
+  }
   std::cout << fmt::format("Cases: {} ({} known, {} skipped, {} copied, {} untestable, {} open)\n",
                            f.cases, f.known, f.skipped, f.copied, f.untestable, f.open);
   for (std::size_t stage = 1; stage < f.jobs.size(); ++stage) {

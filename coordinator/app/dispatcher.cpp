@@ -193,6 +193,23 @@ void Dispatcher::on(Said& said) {
   }
 }
 
+void Dispatcher::note_trouble(WorkerId worker, const protocol::AttemptOutcome& item) {
+  const auto job = attempts_.find(item.attempt);
+  const std::string& text = item.outcome.diagnostic.text;
+  if (job == attempts_.end() || text.empty()) return;
+  troubles_[job->second] = text;
+  // Said once: a full disk fails every job in the same words, apart from the names in them.
+  constexpr std::size_t kMostSaid = 5;
+  if (troubles_said_.size() < kMostSaid && troubles_said_.insert(text).second) {
+    source_.on_note("worker " + workers_[worker].name + " cannot work: " + text, /*verbose=*/false);
+  }
+}
+
+std::string Dispatcher::trouble_of(JobId job) const {
+  const auto it = troubles_.find(job);
+  return it == troubles_.end() ? std::string() : it->second;
+}
+
 void Dispatcher::on_outcomes(WorkerId worker, protocol::Outcomes& outcomes) {
   core::AttemptsEnded event;
   event.worker = worker;
@@ -203,6 +220,7 @@ void Dispatcher::on_outcomes(WorkerId worker, protocol::Outcomes& outcomes) {
         ended.lost = source_.producers_of(job->second, item.outcome.lost);
       }
     }
+    if (item.outcome.ending == Ending::Infrastructure) note_trouble(worker, item);
     received_[item.attempt] = std::make_shared<const domain::Outcome>(std::move(item.outcome));
     event.ended.push_back(std::move(ended));
   }

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -87,6 +88,9 @@ class Dispatcher {
   /// Whether all that was added is settled and everything that was settled has been handed to the
   /// source.
   [[nodiscard]] bool idle() const;
+  /// What the last attempt said that failed for a reason that is not the job's; empty when none
+  /// did.
+  [[nodiscard]] std::string trouble_of(core::JobId job) const;
   [[nodiscard]] core::Counts counts() const { return core_.counts(); }
   [[nodiscard]] const core::Core& core() const { return core_; }
   /// Outcome of a settled job: of this run, or from the store.
@@ -118,6 +122,7 @@ class Dispatcher {
   void on(Joined& joined);
   void on(Said& said);
   void on_outcomes(core::WorkerId worker, protocol::Outcomes& outcomes);
+  void note_trouble(core::WorkerId worker, const protocol::AttemptOutcome& item);
   void reap_local();
   void commit();
   void release();
@@ -137,7 +142,10 @@ class Dispatcher {
       received_;                                               ///< not judged by the core yet
   std::unordered_map<core::AttemptId, core::JobId> attempts_;  ///< leased and not answered
   std::unordered_map<core::JobId, std::shared_ptr<const domain::Outcome>>
-      results_;                  ///< of prepare, compile and execute jobs that others build on
+      results_;  ///< of prepare, compile and execute jobs that others build on
+  std::unordered_map<core::JobId, std::string>
+      troubles_;  ///< of jobs whose attempt ended as Infrastructure
+  std::set<std::string> troubles_said_;
   std::unique_ptr<Group> open_;  ///< collects this turn's promises
   std::deque<Group> waiting_;    ///< handed to the store, not durable yet
   std::vector<unsigned>

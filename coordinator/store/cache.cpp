@@ -89,7 +89,7 @@ std::uint64_t size_of(const fs::path& file) {
 std::int64_t used_ns(const fs::path& file) {
   struct stat info{};
   if (::stat(file.c_str(), &info) != 0) return std::numeric_limits<std::int64_t>::max();
-  return std::int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec;
+  return std::int64_t{info.st_atim.tv_sec} * 1'000'000'000 + info.st_atim.tv_nsec;
 }
 
 }  // namespace

@@ -4,7 +4,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
+#include <mutex>
+#include <optional>
+#include <unordered_map>
 #include <utility>
 
 #include "shared/base/files.h"
@@ -12,6 +16,10 @@
 namespace layerfarm::base {
 namespace fs = std::filesystem;
 namespace {
+
+/// Copied rather than linked up to here: a copy costs less than starting the tool that reads it.
+constexpr std::uint64_t kCopiedBytes = std::uint64_t{1} << 20;
+constexpr std::size_t kMostChecked = 100'000;
 
 /// Gives `temporary` its final name. Content is equal by construction when the name is already
 /// taken.
@@ -37,13 +45,15 @@ bool BlobFolder::has(const Digest& digest) const {
 }
 
 void BlobFolder::touch(const Digest& digest) const {
-  ::utimensat(AT_FDCWD, path(digest).c_str(), nullptr, 0);
+  // Time of access alone: the time of change tells whether the content is as it was checked.
+  const std::array<timespec, 2> times = {timespec{0, UTIME_NOW}, timespec{0, UTIME_OMIT}};
+  ::utimensat(AT_FDCWD, path(digest).c_str(), times.data(), 0);
 }
 
 Result<Digest> BlobFolder::put(BytesView bytes) const {
   const Digest digest = digest_of(bytes);
   const fs::path target = path(digest);
-  if (has(digest)) {
+  if (intact(digest)) {
     touch(digest);
     return digest;
   }
@@ -62,7 +72,7 @@ Result<Digest> BlobFolder::put(BytesView bytes) const {
 Result<Digest> BlobFolder::put_file(const fs::path& file) const {
   auto digest = digest_of_file(file.string());
   if (!digest) return digest;
-  if (has(*digest)) {
+  if (intact(*digest)) {
     touch(*digest);
     return digest;
   }
@@ -100,13 +110,60 @@ Result<Bytes> BlobFolder::get(const Digest& digest) const {
   return bytes;
 }
 
-Result<void> BlobFolder::link_to(const Digest& digest, const fs::path& target) const {
-  const fs::path source = path(digest);
+/// What was found intact: size, time of change and inode at that moment.
+struct BlobFolder::Checked {
+  struct Mark {
+    std::uint64_t inode = 0;
+    std::int64_t bytes = 0;
+    std::int64_t changed_ns = 0;
+    friend bool operator==(const Mark&, const Mark&) = default;
+  };
+  std::mutex mutex;
+  std::unordered_map<Digest, Mark> marks;  // guarded by mutex
+};
+
+std::shared_ptr<BlobFolder::Checked> BlobFolder::make_checked() {
+  return std::make_shared<Checked>();
+}
+
+bool BlobFolder::intact(const Digest& digest) const {
+  const fs::path file = path(digest);
+  const auto mark = [&file]() -> std::optional<Checked::Mark> {
+    struct stat info{};
+    if (::stat(file.c_str(), &info) != 0) return std::nullopt;
+    return Checked::Mark{info.st_ino, info.st_size,
+                         std::int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec};
+  };
+  const auto now = mark();
+  if (!now) return false;
+  {
+    const std::lock_guard lock(checked_->mutex);
+    const auto known = checked_->marks.find(digest);
+    if (known != checked_->marks.end() && known->second == *now) return true;
+  }
+  const auto content = digest_of_file(file.string());
+  if (!content || *content != digest) {
+    ::unlink(file.c_str());
+    return false;
+  }
   touch(digest);
-  if (::link(source.c_str(), target.c_str()) == 0) return {};
-  if (errno == ENOENT)
+  const auto after = mark();
+  const std::lock_guard lock(checked_->mutex);
+  if (checked_->marks.size() > kMostChecked) checked_->marks.clear();
+  if (after) checked_->marks[digest] = *after;
+  return true;
+}
+
+Result<void> BlobFolder::link_to(const Digest& digest, const fs::path& target) const {
+  if (!has(digest))
     return fail(ErrorCode::NotFound, "the blob " + digest.hex() + " is not here any more");
+  if (!intact(digest))
+    return fail(ErrorCode::Corrupt,
+                "the blob " + digest.hex() + " is damaged; it was removed and will be made again");
+  const fs::path source = path(digest);
   std::error_code error;
+  const bool small = fs::file_size(source, error) <= kCopiedBytes && !error;
+  if (!small && ::link(source.c_str(), target.c_str()) == 0) return {};
   fs::copy_file(source, target, error);
   if (error) {
     const ErrorCode code =
@@ -130,7 +187,7 @@ std::vector<BlobFolder::Entry> BlobFolder::list() const {
       struct stat info{};
       if (!digest || ::stat(file->path().c_str(), &info) != 0) continue;
       out.push_back({*digest, static_cast<std::uint64_t>(info.st_size),
-                     std::int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec});
+                     std::int64_t{info.st_atim.tv_sec} * 1'000'000'000 + info.st_atim.tv_nsec});
     }
   }
   return out;

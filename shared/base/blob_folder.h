@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -25,6 +26,9 @@ class BlobFolder {
   /// Moves or copies a finished file in (hashing it once). The source may disappear.
   [[nodiscard]] Result<Digest> put_file(const std::filesystem::path& file) const;
   [[nodiscard]] bool has(const Digest& digest) const;
+  /// It is here and its content matches its name; a damaged one is removed. What was checked once
+  /// is checked again only when the file has changed, so asking often is cheap.
+  [[nodiscard]] bool intact(const Digest& digest) const;
   /// Where the blob is or would be.
   [[nodiscard]] std::filesystem::path path(const Digest& digest) const;
   /// NotFound when it was pruned, Corrupt when its content does not match its name (then it is
@@ -32,6 +36,8 @@ class BlobFolder {
   [[nodiscard]] Result<Bytes> get(const Digest& digest) const;
   /// Makes the blob appear as `target` (hard link, else copy): how a tool gets a file under a name
   /// of its own.
+  /// Small ones are copied, so that a tool that writes to its input harms itself alone. Content is
+  /// checked first: Corrupt when it does not match (the blob is removed then).
   [[nodiscard]] Result<void> link_to(const Digest& digest,
                                      const std::filesystem::path& target) const;
   /// Marks as just used, for pruning by age of use.
@@ -47,7 +53,10 @@ class BlobFolder {
   [[nodiscard]] const std::filesystem::path& root() const { return root_; }
 
  private:
+  struct Checked;
   std::filesystem::path root_;
+  std::shared_ptr<Checked> checked_ = make_checked();  ///< shared by copies; has a lock of its own
+  [[nodiscard]] static std::shared_ptr<Checked> make_checked();
 };
 
 }  // namespace layerfarm::base

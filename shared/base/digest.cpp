@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <vector>
 
+#include "shared/base/files.h"
+
 namespace layerfarm::base {
 namespace {
 
@@ -71,8 +73,9 @@ Digest digest_of(BytesView bytes) {
 }
 
 Result<Digest> digest_of_file(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return fail(os_error(path, errno));
+  auto opened = open_regular_file(path);
+  if (!opened) return fail(opened.error());
+  const int fd = *opened;
   crypto_generichash_state state;
   crypto_generichash_init(&state, nullptr, 0, Digest{}.bytes.size());
   std::vector<unsigned char> buffer(kChunk);

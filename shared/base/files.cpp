@@ -40,19 +40,34 @@ Result<void> write_all(int fd, BytesView content, const std::string& name) {
 
 }  // namespace
 
+Result<int> open_regular_file(const std::filesystem::path& path) {
+  // Without O_NONBLOCK opening a FIFO waits for a writer.
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  if (fd < 0) return fail(os_error("cannot read " + path.string(), errno));
+  struct stat info{};
+  if (::fstat(fd, &info) != 0) {
+    const Error error = os_error("cannot read " + path.string(), errno);
+    ::close(fd);
+    return fail(error);
+  }
+  if (S_ISREG(info.st_mode)) return fd;
+  ::close(fd);
+  return fail(ErrorCode::InvalidInput,
+              "cannot read " + path.string() + ": it is " +
+                  (S_ISDIR(info.st_mode) ? "a folder" : "not a regular file"));
+}
+
 Result<Bytes> read_file(const std::filesystem::path& path, std::uint64_t limit) {
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (file.get() < 0) return fail(os_error("cannot read " + path.string(), errno));
+  auto opened = open_regular_file(path);
+  if (!opened) return fail(opened.error());
+  const Descriptor file(*opened);
   struct stat info{};
   if (::fstat(file.get(), &info) != 0) return fail(os_error("cannot read " + path.string(), errno));
-  if (S_ISDIR(info.st_mode))
-    return fail(ErrorCode::InvalidInput, "cannot read " + path.string() + ": it is a folder");
   Bytes out;
   out.resize(static_cast<std::size_t>(info.st_size));
   std::size_t done = 0;
   while (true) {
-    if (done == out.size())
-      out.resize(out.size() + 4096);  // may grow, or be a pipe that tells no size
+    if (done == out.size()) out.resize(out.size() + 4096);  // it may grow
     const ssize_t n = ::read(file.get(), out.data() + done, out.size() - done);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return fail(os_error("cannot read " + path.string(), errno));

@@ -25,6 +25,10 @@ enum class Sync { Yes, No };
 bool remove_folder(const std::filesystem::path& folder);
 
 /// A folder of one's own that is removed, content and all, when this goes out of scope.
+/// Opens a regular file for reading; -1 and an Error for anything else. A FIFO or device would keep
+/// the caller waiting, perhaps for ever.
+[[nodiscard]] Result<int> open_regular_file(const std::filesystem::path& path);
+
 class ScratchFolder {
  public:
   /// Makes `<parent>/<tag of this process>-<prefix>-XXXXXX`; the parent is made too. What is left

@@ -217,6 +217,9 @@ void unpack(const msgpack::object& in, T& value) {
   } else if constexpr (std::is_floating_point_v<T>) {
     if (in.type == msgpack::type::FLOAT64 || in.type == msgpack::type::FLOAT32) {
       value = static_cast<T>(in.via.f64);
+    } else if (in.type == msgpack::type::POSITIVE_INTEGER) {
+      value =
+          static_cast<T>(in.via.u64);  // the packer writes whole numbers as integers, up to 2^64
     } else {
       value = static_cast<T>(checked_integer<std::int64_t>(in));
     }

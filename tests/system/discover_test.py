@@ -247,6 +247,28 @@ class Refusals(Farm):
                 self.assertIn(text, done.stderr)
                 self.assertFalse(self.out.exists())
 
+    def test_a_fifo_is_refused_at_once(self):
+        os.mkfifo(self.folder / "fifo.onnx")
+        done = self.discover(str(self.folder / "fifo.onnx"), "null", code=1)
+        self.assertIn("not a regular file", done.stderr)
+
+    def test_errors_are_said_also_when_quiet(self):
+        done = self.run_farm("discover", "--model", "none.onnx", "--chip", "null", "-q", code=1)
+        self.assertIn("Error: Model not found", done.stderr)
+
+    def test_results_that_cannot_be_written_are_no_success(self):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run(self.command("chips", "--json"), env=self.env, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("standard output", done.stderr)
+
+    def test_numbers_that_are_none_are_usage_errors(self):
+        for flag, value in (("--tolerance-avg", "nan"), ("--run-timeout", "nan"), ("--memory", "-1"), ("--memory", "99999999999999999999"),
+                            ("--dim", "a=99999999999999999999"), ("--fail-on", "sometimes"), ("--workers", "0")):
+            with self.subTest(flag):
+                done = self.discover("gen_odd", "null", flag, value, code=2)
+                self.assertIn(flag, done.stderr)
+
     def test_a_chip_file_with_a_typo_names_file_key_and_reason(self):
         self.chip("typo", ["true"], exectors=[])
         done = self.discover("gen_odd", "typo", code=1)

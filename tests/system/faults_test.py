@@ -62,6 +62,22 @@ class Tools(Farm):
         self.assertTrue((folders[0] / case["module"]).exists())
         self.assertIn("exit 3", (folders[0] / case["diagnostic"]).read_text())
 
+    def test_a_tool_that_writes_to_its_input_harms_no_other_case(self):
+        self.discover("gen_odd", self.chip("c", ["bash", "-c", "echo garbage > $0; exit 1"],
+                                           options={"command": ["bash", "-c", "echo garbage > $0; exit 1"], "layer_argument": "1"}), code=1)
+        self.discover("gen_odd", "ort-cpu", out=self.folder / "other", code=0)
+
+    def test_damaged_blobs_are_made_again_and_nobody_is_blamed(self):
+        self.discover("gen_odd", "ort-cpu", code=0)
+        for blob in (self.cache / "blobs").glob("??/*"):
+            blob.chmod(0o644)
+            blob.write_bytes(b"garbage")
+        self.discover("gen_odd", "ort-cpu", "--recompute-cache", out=self.folder / "again", code=0)
+        for blob in (self.cache / "blobs").glob("??/*"):
+            blob.chmod(0o644)
+            blob.write_bytes(b"")
+        self.discover("gen_odd", "null", out=self.folder / "null", code=0)
+
     def test_scratch_is_gone_afterwards(self):
         self.discover("gen_odd", self.chip("c", ["sh", "-c", "mkdir -p a/b; chmod 0 a; dd if=/dev/zero of=big bs=1k count=9 2>&1"]))
         self.assertEqual([str(path) for path in (self.cache / "scratch").rglob("*")], [])

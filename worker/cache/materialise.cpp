@@ -21,7 +21,8 @@ Placed place(const base::BlobFolder& blobs, const base::Digest& blob,
     if (fs::exists(target, error)) return;  // layers of one lease share constants
     const auto linked = blobs.link_to(digest, target);
     if (linked) return;
-    if (linked.error().code == base::ErrorCode::NotFound) {
+    if (linked.error().code == base::ErrorCode::NotFound ||
+        linked.error().code == base::ErrorCode::Corrupt) {  // its producer makes it again
       out.lost.push_back(digest);
     } else {
       out.problem = linked.error().text();
@@ -58,7 +59,7 @@ std::vector<base::Digest> missing_blobs(const base::BlobFolder& blobs,
                                         const std::vector<base::Digest>& wanted) {
   std::vector<base::Digest> out;
   for (const base::Digest& digest : wanted) {
-    if (!blobs.has(digest)) out.push_back(digest);
+    if (!blobs.intact(digest)) out.push_back(digest);
   }
   return out;
 }

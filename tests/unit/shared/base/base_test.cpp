@@ -162,6 +162,46 @@ TEST_CASE("a file becomes a blob, and a damaged blob is found and removed") {
   CHECK(!blobs.put_file(temp / "none").has_value());
 }
 
+TEST_CASE("a blob that was written to is found, removed, and stored anew when it comes again") {
+  const Temp temp;
+  const BlobFolder blobs(temp / "blobs");
+  const Digest digest = *blobs.put("content");
+  CHECK(blobs.intact(digest));
+  REQUIRE(blobs.link_to(digest, temp / "copy").has_value());
+  // What a tool does to its own copy harms nobody.
+  ::chmod((temp / "copy").c_str(), 0644);
+  std::ofstream(temp / "copy") << "garbage";
+  CHECK(blobs.intact(digest));
+  ::chmod(blobs.path(digest).c_str(), 0644);
+  std::ofstream(blobs.path(digest)) << "garbage";
+  CHECK(blobs.link_to(digest, temp / "other").error().code == ErrorCode::Corrupt);
+  CHECK(!blobs.has(digest));
+  CHECK(!blobs.intact(digest));
+  CHECK(*blobs.put("content") == digest);
+  CHECK(blobs.intact(digest));
+}
+
+TEST_CASE("a large blob is linked, and a change through the link is found") {
+  const Temp temp;
+  const BlobFolder blobs(temp / "blobs");
+  const Digest digest = *blobs.put(std::string(2'000'000, 'x'));
+  REQUIRE(blobs.link_to(digest, temp / "link").has_value());
+  CHECK(fs::hard_link_count(temp / "link") == 2);
+  ::chmod((temp / "link").c_str(), 0644);
+  std::ofstream(temp / "link") << "garbage";
+  CHECK(!blobs.intact(digest));
+}
+
+TEST_CASE("only regular files are read: a FIFO or a device would keep the caller waiting") {
+  const Temp temp;
+  REQUIRE(::mkfifo((temp / "fifo").c_str(), 0600) == 0);
+  CHECK(read_file(temp / "fifo").error().message.find("not a regular file") != std::string::npos);
+  CHECK(digest_of_file((temp / "fifo").string()).error().message.find("not a regular file") !=
+        std::string::npos);
+  CHECK(!read_file("/dev/zero").has_value());
+  CHECK(!open_regular_file(temp.scratch.path()).has_value());
+}
+
 TEST_CASE("a blob's time of use is renewed") {
   const Temp temp;
   const BlobFolder blobs(temp / "blobs");

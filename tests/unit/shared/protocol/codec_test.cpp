@@ -196,6 +196,17 @@ TEST_CASE("cut and flipped bytes give an error or a message, never a crash") {
   }
 }
 
+TEST_CASE("numbers of any size and kind come back") {
+  for (const double number : {0.0, 0.5, -3.0, 1.8e19, 1.0e300, -1.0e300, 9007199254740993.0}) {
+    domain::Outcome outcome = an_execution();
+    outcome.executed->outputs[0].max_expected = number;
+    outcome.executed->outputs[0].worst_actual = -number;
+    const auto back = decode_outcome(encode_outcome(outcome));
+    REQUIRE_MESSAGE(back.has_value(), number);
+    CHECK(*back == outcome);
+  }
+}
+
 TEST_CASE("an analysis comes back as it was") {
   domain::ModelAnalysis analysis;
   analysis.model_digest = digest(1);
