@@ -62,12 +62,15 @@ std::string usable_chips(const ChipCatalog& catalog) {
 /// What is missing for a chip, and what to do.
 std::string missing_text(const CatalogChip& chip, const protocol::Ability& ability,
                          const ChipCatalog& catalog) {
-  std::string out = "chip " + chip.spec.name + " cannot be used here: " + ability.missing;
-  if (!ability.how_to_get.empty()) out += "\n  " + ability.how_to_get;
+  std::string out;
   if (!chip.known) {
-    out += "\n  No chip file has this name, so it was taken as a torq target. Nearest chips: " +
-           join(catalog.nearest(chip.spec.name, 3));
+    out = "no chip file is called '" + chip.spec.name +
+          "' (nearest: " + join(catalog.nearest(chip.spec.name, 3)) + "), and as a torq target it ";
+  } else {
+    out = "chip " + chip.spec.name + " ";
   }
+  out += "cannot be used here: " + ability.missing;
+  if (!ability.how_to_get.empty()) out += "\n  " + ability.how_to_get;
   return out + "\n  Chips that this machine can use now: " + usable_chips(catalog);
 }
 
@@ -77,6 +80,10 @@ struct Chips {
 };
 
 Result<Chips> find_chips(const DiscoverOptions& options) {
+  std::error_code error;
+  if (!options.chips_dir.empty() && !fs::is_directory(options.chips_dir, error)) {
+    return fail(ErrorCode::NotFound, "--chips-dir: no folder " + options.chips_dir);
+  }
   const ChipCatalog catalog = ChipCatalog::standard(options.chips_dir);
   auto selection = catalog.select(options.chip);
   if (!selection) return fail(selection.error());

@@ -122,8 +122,9 @@ void add_dims(CLI::App& app, std::vector<std::pair<std::string, std::int64_t>>& 
              const char* const end = text.data() + text.size();
              const char* const begin = equals == std::string::npos ? end : text.data() + equals + 1;
              const auto [rest, error] = std::from_chars(begin, end, number);
-             if (equals == 0 || error != std::errc() || rest != end || number < 0) {
-               throw CLI::ValidationError("--dim", "'" + text + "' is not NAME=NUMBER");
+             if (equals == 0 || error != std::errc() || rest != end || number < 1) {
+               throw CLI::ValidationError(
+                   "--dim", "'" + text + "' is not NAME=NUMBER with a number of at least 1");
              }
              dims.emplace_back(text.substr(0, equals), number);
            }
@@ -320,6 +321,15 @@ int run_command_line(int argc, char** argv) {
   add_chips(app, chips, do_chips);
   add_cache(app, cache, do_cache);
 
+  const auto subcommands = app.get_subcommands([](const CLI::App*) { return true; });
+  const auto is_asked = [&](const CLI::App* sub) { return sub->get_name() == argv[1]; };
+  if (argc > 1 && argv[1][0] != '-' &&
+      std::none_of(subcommands.begin(), subcommands.end(), is_asked)) {
+    std::string known;
+    for (const CLI::App* sub : subcommands) known += (known.empty() ? "" : ", ") + sub->get_name();
+    std::cerr << "Error: no subcommand '" << argv[1] << "'; there are: " << known << "\n";
+    return static_cast<int>(ExitCode::Usage);
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& done) {

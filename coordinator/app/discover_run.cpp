@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <iostream>
 #include <limits>
 #include <utility>
@@ -103,7 +104,7 @@ void DiscoverRun::begin_reading() {
     if (same != readings_.end()) {
       added.job = (*same)->job;
       analyze_jobs_[*added.job].push_back(&added);
-      if (added.model) plan_model(added);
+      if (added.model) plan_when_due(added);
       continue;
     }
     const plan::PlannedJob job = book_.add_analyze(added.key, added.model != nullptr);
@@ -113,7 +114,7 @@ void DiscoverRun::begin_reading() {
     spec.cost_us = kAnalyzeCostUs;
     spec.priority = 1;
     dispatcher_->tell(core::JobsAdded{{spec}});
-    if (added.model) plan_model(added);
+    if (added.model) plan_when_due(added);
   }
 }
 
@@ -160,7 +161,7 @@ void DiscoverRun::model_read(Reading& reading, const domain::Outcome& outcome) {
     return;
   }
   reading.model = std::move(*model);
-  if (!reading.planned) plan_model(reading);
+  if (!reading.planned) plan_when_due(reading);
 }
 
 json::Value DiscoverRun::settings() const {
@@ -205,6 +206,12 @@ Result<report::ReportPaths> DiscoverRun::place_report(const Reading& reading,
   return paths;
 }
 
+void DiscoverRun::plan_when_due(Reading& reading) {
+  // A dry run's jobs are never handed to the core, so they may not take numbers before the last
+  // model is read.
+  if (!request_.options.dry_run) plan_model(reading);
+}
+
 void DiscoverRun::plan_model(Reading& reading) {
   reading.planned = true;
   for (const std::string& note : reading.model->notes)
@@ -236,6 +243,16 @@ void DiscoverRun::plan_model(Reading& reading) {
   if (std::find(chosen.begin(), chosen.end(), true) == chosen.end() && !chosen.empty()) {
     console_.say("[Model] " + reading.file.name + ": no layer matches --layers " +
                  join(options.layers));
+  }
+  for (const std::string& op : options.skip_ops) {
+    const auto is_op = [&op](const domain::Layer& layer) {
+      return std::equal(
+          op.begin(), op.end(), layer.op_type.begin(), layer.op_type.end(),
+          [](unsigned char a, unsigned char b) { return std::tolower(a) == std::tolower(b); });
+    };
+    if (std::none_of(reading.model->layers.begin(), reading.model->layers.end(), is_op)) {
+      console_.say_verbose("[SkipOps] " + reading.file.name + " has no layer of type " + op);
+    }
   }
   std::vector<OpenReport> opened;
   for (const auto& chip : request_.chips) {
@@ -462,6 +479,9 @@ void DiscoverRun::say_case(const CaseSettled& settled, const report::CaseResult&
     line.evidence = domain::evidence_name(executor.evidence);
   console_.say_coloured(report::case_lines(line, result, report::Colour::Yes),
                         report::case_lines(line, result, report::Colour::No));
+  if (result.status == domain::Status::Difference && !result.reason.empty()) {
+    console_.say("  " + result.reason);
+  }
   if (result.failure) {
     console_.say_detail(report::details_head(report::case_label(setup.model_name, layer.op_type,
                                                                 layer.orig_index, executor.name),
@@ -601,12 +621,14 @@ void DiscoverRun::finish() {
   console_.clear_live();
   dispatcher_->shut_down();
   if (request_.options.dry_run) {
+    for (const auto& reading : readings_) {
+      if (reading->model) plan_model(*reading);
+    }
     say_forecast();
     return;
   }
   if (result_.interrupted) {
-    const core::Counts counts = dispatcher_->counts();
-    result_.unsettled += counts.jobs - counts.settled;
+    result_.unsettled += progress_.total() - std::min(progress_.total(), progress_.done());
   }
   result_.files_failed =
       !reports_.finish(result_.interrupted ? report::Phase::Running : report::Phase::Finished);
@@ -650,7 +672,7 @@ void DiscoverRun::say_end_reports() {
     console_.say("\n" + line);
   if (result_.unsettled > 0) {
     console_.say(
-        fmt::format("{} case(s) or job(s) without a verdict; run the same command again to go on",
+        fmt::format("{} case(s) or model(s) without a verdict; run the same command again to go on",
                     result_.unsettled));
   }
 }
@@ -685,8 +707,15 @@ void DiscoverRun::say_forecast() {
             ? fmt::format(", {} of them only if a higher executor fails", f.speculative[stage])
             : "");
   }
-  if (f.without_estimate > 0)
+  std::uint64_t to_run = 0;
+  for (const std::uint64_t jobs : f.jobs) to_run += jobs;
+  if (f.without_estimate > 0) {
     std::cout << fmt::format("  {} jobs of a kind that was never timed here\n", f.without_estimate);
+  }
+  if (to_run > 0 && f.without_estimate >= to_run) {
+    std::cout << "Expected time: unknown\n";
+    return;
+  }
   std::cout << fmt::format("Expected time: {:.1f} s with {} workers ({:.1f} s of work)\n",
                            static_cast<double>(f.expected_us) / 1e6,
                            std::max<std::size_t>(request_.options.workers, 1),

@@ -77,6 +77,7 @@ class DiscoverRun final : public JobSource {
   void model_failed(Reading& reading, const std::string& why);
   [[nodiscard]] base::Result<std::shared_ptr<const domain::ModelAnalysis>> known_analysis(
       const Reading& reading, const domain::Outcome& outcome) const;
+  void plan_when_due(Reading& reading);
   void plan_model(Reading& reading);
   [[nodiscard]] base::Result<report::ReportPaths> place_report(const Reading& reading,
                                                                const domain::ChipSpec& chip);

@@ -194,6 +194,12 @@ class Selection(Farm):
         self.discover("gen_odd", "ort-cpu", code=0)
         self.assertIn("Cases: 18 (18 known", self.discover("gen_odd", "ort-cpu", "--dry-run", code=0).stdout)
 
+    def test_a_dry_run_of_several_models_can_be_repeated(self):
+        for _ in range(2):
+            done = self.run_farm("discover", "--model", MODELS / "gen_*.onnx", "--chip", "ort-cpu", "--dry-run", "--json", "--output-dir",
+                                 self.out, code=0)
+            self.assertEqual(json.loads(done.stdout)["cases"], (9 + 36 + 62) * 2)
+
     def test_a_tolerance_flag_judges_stored_numbers_again(self):
         strict = ("--tolerance-max", "1e-12", "--tolerance-avg", "1e-12", "--tolerance-abs-frac", "0")
         self.discover("gen_repeat_cnn", "ort-cpu", code=0)
@@ -234,11 +240,12 @@ class Refusals(Farm):
             (["discover"], 1, "--model is required"),
             (["discover", "--model", "none.onnx", "--chip", "null"], 1, "Model not found: none.onnx"),
             (["discover", "--model", MODELS / "gen_odd.onnx", "--chip", "nothing.group"], 1, "nothing.group"),
-            (["discover", "--model", MODELS / "gen_odd.onnx", "--chip", "SM855"], 1, "Nearest chips"),
+            (["discover", "--model", MODELS / "gen_odd.onnx", "--chip", "SM855"], 1, "nearest: SM8550"),
             (["discover", "--model", MODELS / "gen_odd.onnx"], 1, "Chips that this machine can use now"),
             (["discover", "--model", MODELS / "gen_odd.onnx", "--chip", "null", "--inputs", "none"], 1, "--inputs"),
             (["discover", "--no-such-flag"], 2, "--no-such-flag"),
             (["discover", "--model", MODELS / "gen_odd.onnx", "--dim", "x"], 2, "--dim"),
+            (["discovr"], 2, "discovr"),
             ([], 2, ""),
         ]
         for arguments, code, text in cases:
