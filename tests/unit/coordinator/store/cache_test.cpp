@@ -34,8 +34,8 @@ struct Cache {
   /// A blob of a thousand bytes that was used so many seconds ago.
   base::Digest blob(const std::string& name, int seconds_ago) const {
     const base::Digest out = *blobs.put(name + std::string(1000 - name.size(), '.'));
-    timespec times[2] = {{.tv_sec = 0, .tv_nsec = UTIME_OMIT},
-                         {.tv_sec = ::time(nullptr) - seconds_ago, .tv_nsec = 0}};
+    timespec times[2] = {{.tv_sec = ::time(nullptr) - seconds_ago, .tv_nsec = 0},
+                         {.tv_sec = 0, .tv_nsec = UTIME_OMIT}};
     REQUIRE(::utimensat(AT_FDCWD, blobs.path(out).c_str(), times, 0) == 0);
     return out;
   }

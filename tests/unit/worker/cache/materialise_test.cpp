@@ -60,14 +60,18 @@ TEST_CASE("an artifact lies beside its data files under the name that its tool w
         std::vector<base::Digest>{base::digest_of("gone")});
 }
 
-TEST_CASE("a placed file shares its bytes with the blob") {
+TEST_CASE("a large placed file shares its bytes with the blob, a small one is a copy") {
   Place place;
   domain::LayerModule module;
-  module.blob = place.blobs.put("large constants").value();
+  module.blob = place.blobs.put(std::string(2 << 20, 'c')).value();
   const Placed placed = place_module(place.blobs, module, place.folder.path() / "z", "layer");
   REQUIRE(placed.ok());
   CHECK(fs::equivalent(placed.module, place.blobs.path(module.blob)));
   CHECK(fs::hard_link_count(placed.module) == 2);
+  module.blob = place.blobs.put("small").value();
+  const Placed small = place_module(place.blobs, module, place.folder.path() / "s", "layer");
+  REQUIRE(small.ok());
+  CHECK(fs::hard_link_count(small.module) == 1);
 }
 
 TEST_CASE("a data file cannot leave its folder") {
