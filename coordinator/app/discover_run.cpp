@@ -505,7 +505,7 @@ JobContent DiscoverRun::content(JobId job) const {
   return out;
 }
 
-base::Digest DiscoverRun::key(JobId job) const { return content(job).job.key; }
+base::Digest DiscoverRun::key(JobId job) const { return book_.key(plan::JobId(job.value())); }
 
 std::vector<JobId> DiscoverRun::producers_of(JobId job, const std::vector<base::Digest>& lost) {
   std::vector<JobId> out;

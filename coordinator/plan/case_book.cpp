@@ -1152,6 +1152,8 @@ Turn CaseBook::cancel(FileId file) {
   return book.end_turn();
 }
 
+base::Digest CaseBook::key(JobId job) const { return impl_->key(job.value()); }
+
 JobContent CaseBook::content(JobId id) const {
   const Impl& book = *impl_;
   const std::uint32_t job = id.value();

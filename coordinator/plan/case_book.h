@@ -131,6 +131,8 @@ class CaseBook {
   [[nodiscard]] Turn cancel(FileId file);
 
   [[nodiscard]] JobContent content(JobId job) const;
+  /// The content's key alone, without the rest.
+  [[nodiscard]] base::Digest key(JobId job) const;
   [[nodiscard]] FileCounts counts(FileId file) const;
   /// The job that an open case waits for (`explain`); none when it waits for another case, or is
   /// settled.

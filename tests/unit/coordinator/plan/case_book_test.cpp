@@ -78,6 +78,7 @@ struct Bench {
     for (const PlannedJob& one : jobs) {
       if (one.stage != stage) continue;
       const JobContent content = book.content(one.id);
+      CHECK(book.key(one.id) == content.key);
       if (content.model->layers[content.layer].id != layer_id) continue;
       if (content.chip && !executor.empty() &&
           content.chip->spec.executors[content.executor].name != executor)
