@@ -60,7 +60,7 @@ DiscoverRun::DiscoverRun(DiscoverRequest request, Console& console, store::Store
       known_(store),
       book_(known_),
       started_(clock_.now()),
-      reports_(console, known_, started_),
+      reports_(console, known_),
       failed_cases_(request_.options.keep_failed, base::BlobFolder(request_.cache / "blobs")) {
   book_.set_typical_times(store.typical_times());
   if (auto pins = store::BlobPins::open(request_.cache)) pins_ = std::move(*pins);

@@ -65,8 +65,7 @@ struct OpenedReport {
 
 class RunReports {
  public:
-  RunReports(Console& console, KnownOutcomes& known, base::Time started)
-      : console_(console), known_(known), last_turn_(started) {}
+  RunReports(Console& console, KnownOutcomes& known) : console_(console), known_(known) {}
 
   void add(OpenReport report) { reports_.push_back(std::move(report)); }
   [[nodiscard]] std::vector<OpenReport>& all() { return reports_; }
@@ -85,7 +84,6 @@ class RunReports {
 
   Console& console_;
   KnownOutcomes& known_;
-  base::Time last_turn_;
   std::vector<OpenReport> reports_;
 };
 

@@ -1,4 +1,4 @@
-// Mailbox<T>: how results of another thread reach a loop. The only mutex in the product.
+// Mailbox<T>: how results of another thread reach a loop. The way values cross threads.
 #pragma once
 
 #include <sys/eventfd.h>

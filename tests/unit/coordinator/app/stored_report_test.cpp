@@ -142,7 +142,7 @@ TEST_CASE("settled cases reach the report, the list and the files") {
   auto store = *store::SqliteStore::open(bench.cache);
   KnownOutcomes known(*store);
   auto console = *Console::open({false, /*quiet=*/true, ""});
-  RunReports reports(console, known, base::Time{0});
+  RunReports reports(console, known);
   auto opened = open_report(bench.setup);
   REQUIRE(opened.has_value());
   CHECK(opened->old.statuses.empty());
