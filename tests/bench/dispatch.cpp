@@ -4,35 +4,20 @@
 //
 // The model is an analysis that is put into the store before, so that reading a model is no part of
 // the figure.
-#include <spawn.h>
-#include <sys/wait.h>
-
 #include <algorithm>
-#include <array>
-#include <chrono>
 #include <cstdio>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
 #include <zmq.hpp>
 
-#include "coordinator/app/worker_probe.h"
-#include "coordinator/store/sqlite_store.h"
-#include "shared/base/blob_folder.h"
-#include "shared/base/files.h"
-#include "shared/base/places.h"
-#include "shared/base/process_identity.h"
-#include "shared/domain/keys.h"
-#include "shared/protocol/codec.h"
-
-extern char** environ;
+#include "tests/bench/whole_command.h"
 
 using namespace layerfarm;
+using bench::Clock;
+using bench::give_up;
+using bench::seconds_since;
 namespace fs = std::filesystem;
-using Clock = std::chrono::steady_clock;
 
 namespace {
 
@@ -41,10 +26,6 @@ constexpr std::uint32_t kExecutors = 3;  // of the chip null
 constexpr std::uint64_t kCases = std::uint64_t{kLayers} * kExecutors;
 constexpr int kRounds = 3;
 
-double seconds_since(Clock::time_point begun) {
-  return std::chrono::duration<double>(Clock::now() - begun).count();
-}
-
 void print(const char* name, double value, const char* unit, const char* peer, double peer_value) {
   std::printf(R"({"name":"%s","value":%.0f,"unit":"%s","peer":"%s","peer_value":%.0f,"ratio":%.3f})"
               "\n",
@@ -52,89 +33,12 @@ void print(const char* name, double value, const char* unit, const char* peer, d
   std::fflush(stdout);
 }
 
-[[noreturn]] void give_up(const std::string& why) {
-  std::fprintf(stderr, "dispatch: %s\n", why.c_str());
-  std::exit(1);
-}
-
-domain::ModelAnalysis model_of(std::uint32_t layers, const base::Digest& file,
-                               std::uint64_t bytes) {
-  domain::ModelAnalysis out;
-  out.model_digest = file;
-  out.files = {{"model.onnx", file, bytes}};
-  for (std::uint32_t i = 0; i < layers; ++i) {
-    domain::Layer layer;
-    layer.id = "Relu_t" + std::to_string(i);
-    layer.op_type = "Relu";
-    layer.orig_index = i;
-    layer.signature = base::digest_of("layer " + std::to_string(i));
-    layer.loose_signature = layer.signature;
-    layer.module.blob = layer.signature;
-    layer.inputs = {{{domain::DType::Float32, {1, 8}}, -40, 40}};
-    layer.input_names = {"x"};
-    layer.draw_order = {0};
-    layer.outputs = {{domain::DType::Float32, {1, 8}}};
-    layer.output_names = {"y"};
-    out.layers.push_back(std::move(layer));
-    out.locations.push_back({i + 2, 10, "Relu"});
-  }
-  return out;
-}
-
-/// A cache folder in which reading this model is known already.
-void prepare_cache(const fs::path& cache, const fs::path& model, std::uint32_t layers,
-                   const fs::path& worker) {
-  std::ofstream(model) << "stands for a model of " << layers << " layers";
-  auto machine = coordinator::app::describe_machine(worker, {});
-  if (!machine) give_up(machine.error().text());
-  const base::Digest digest = *base::digest_of_file(model.string());
-  const base::BlobFolder blobs(cache / "blobs");
-  auto blob = blobs.put(protocol::encode_analysis(model_of(layers, digest, fs::file_size(model))));
-  if (!blob) give_up(blob.error().text());
-  domain::Outcome outcome;
-  outcome.stage = domain::Stage::Analyze;
-  outcome.ending = domain::Ending::Done;
-  outcome.analysis = *blob;
-  domain::AnalyzeRequest request;
-  request.model_path = model.string();
-  auto store = coordinator::store::SqliteStore::open(cache);
-  if (!store) give_up(store.error().text());
-  auto run = (*store)->begin_run({base::this_process(), 0, {}});
-  if (!run) give_up(run.error().text());
-  (*store)->append(
-      {coordinator::store::OutcomeFact{*run, domain::analyze_key(digest, request, machine->reader),
-                                       std::make_shared<const domain::Outcome>(outcome)},
-       coordinator::store::RunEndedFact{*run, 0}});
-  if (auto closed = (*store)->close(); !closed) give_up(closed.error().text());
-}
-
-/// One whole command; seconds.
-double discover(const fs::path& program, const fs::path& model, const fs::path& output) {
-  std::vector<std::string> words = {program.string(), "discover",      "--model",   model.string(),
-                                    "--chip",         "null",          "--workers", "2",
-                                    "--output-dir",   output.string(), "-q"};
-  std::vector<char*> argv;
-  for (std::string& word : words) argv.push_back(word.data());
-  argv.push_back(nullptr);
-  const auto begun = Clock::now();
-  pid_t pid = 0;
-  if (::posix_spawn(&pid, argv[0], nullptr, nullptr, argv.data(), environ) != 0)
-    give_up("cannot start " + program.string());
-  int status = 0;
-  ::waitpid(pid, &status, 0);
-  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) give_up("discover failed");
-  return seconds_since(begun);
-}
-
 /// Seconds of one discover over a fresh cache.
-double whole_path(const fs::path& bin, std::uint32_t layers) {
-  auto folder = base::ScratchFolder::make(fs::temp_directory_path(), "layerfarm-bench");
-  if (!folder) give_up(folder.error().text());
-  const fs::path cache = folder->path() / "cache";
-  ::setenv("LAYERFARM_CACHE_DIR", cache.c_str(), 1);
-  const fs::path model = folder->path() / "model.onnx";
-  prepare_cache(cache, model, layers, bin / "layerfarm-worker");
-  return discover(bin / "layerfarm", model, folder->path() / "out");
+double whole_path(std::uint32_t layers) {
+  const bench::KnownModel model(layers);
+  const auto begun = Clock::now();
+  model.discover("null", {"--workers", "2"});
+  return seconds_since(begun);
 }
 
 /// Messages per second of a bare ROUTER/DEALER pair with 64 under way.
@@ -198,10 +102,6 @@ double store_alone(const domain::Outcome& outcome) {
 }  // namespace
 
 int main() {
-  const char* given = std::getenv("LAYERFARM_BIN");
-  const fs::path bin = given != nullptr
-                           ? fs::path(given)
-                           : base::program_folder().parent_path().parent_path() / "bin";
   domain::Outcome outcome;
   outcome.ending = domain::Ending::Done;
   domain::Comparison comparison;
@@ -213,8 +113,8 @@ int main() {
   std::vector<double> rates;
   double small = 0;
   for (int round = 0; round < kRounds; ++round) {
-    small = whole_path(bin, 1);
-    rates.push_back(static_cast<double>(kCases) / whole_path(bin, kLayers));
+    small = whole_path(1);
+    rates.push_back(static_cast<double>(kCases) / whole_path(kLayers));
   }
   std::sort(rates.begin(), rates.end());
   const double median = rates[rates.size() / 2];
