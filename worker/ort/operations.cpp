@@ -285,6 +285,16 @@ std::vector<Loaded> filled_inputs(const std::vector<domain::InputSpec>& specs, F
   return out;
 }
 
+bool any_empty(const json& values) {
+  return std::any_of(values.begin(), values.end(), [](const json& value) {
+    const json& dims = value.at("dims");
+    return std::find(dims.begin(), dims.end(), 0) != dims.end();
+  });
+}
+
+/// Zeros come first, since they suit most index inputs, but where a shape depends on values
+/// (NonZero) they make empty ones, with which nothing that follows would be tested: then another
+/// fill's answer is taken where it has none.
 json shapes(Runtime& runtime, const ShapesRequest& request) {
   SessionRequest plain;
   plain.model = request.model;
@@ -304,9 +314,10 @@ json shapes(Runtime& runtime, const ShapesRequest& request) {
   const std::vector<Declared> declared = declared_outputs(session);
   const std::vector<domain::InputSpec> specs = input_specs(wanted, request.inputs);
   std::optional<Failure> first;
+  std::optional<json> empty;
   for (const Fill fill : {Fill::Zeros, Fill::Ones, Fill::Range}) {
     try {
-      return in_step("run", [&] {
+      json answer = in_step("run", [&] {
         const std::vector<Ort::Value> outputs =
             run(session, wanted, declared, filled_inputs(specs, fill));
         json values = json::array();
@@ -319,10 +330,13 @@ json shapes(Runtime& runtime, const ShapesRequest& request) {
         }
         return json{{"ok", true}, {"filled_with", fill_name(fill)}, {"values", values}};
       });
+      if (!any_empty(answer.at("values"))) return answer;
+      if (!empty) empty = std::move(answer);
     } catch (const Failure& failure) {
       if (!first) first = failure;
     }
   }
+  if (empty) return *empty;
   throw Failure(*first);
 }
 

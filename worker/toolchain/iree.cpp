@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
 #include "shared/base/places.h"
@@ -384,19 +385,22 @@ class IreeToolchain final : public Toolchain {
     if (out.ending != Ending::Done) return out;
     out.note = job.artifact->note;
     for (std::size_t i = 0; i < job.layer->outputs.size(); ++i) {
-      const domain::TensorType& type = job.layer->outputs[i];
+      const domain::TensorType& declared = job.layer->outputs[i];
       const fs::path file = context.scratch / output_name(i);
       std::error_code error;
       const std::uintmax_t bytes = fs::file_size(file, error);
-      if (error || bytes != type.bytes()) {
+      std::optional<domain::TensorType> type;
+      if (!error) type = type_of_output(declared, reference_type(job, i), bytes);
+      if (!type) {
         out.ending = Ending::Refused;
-        out.diagnostic = diagnostic(
-            "run", "refused",
-            "output " + std::to_string(i) + " has " + (error ? "no" : std::to_string(bytes)) +
-                " bytes, its type " + type.mlir() + " takes " + std::to_string(type.bytes()));
+        out.diagnostic =
+            diagnostic("run", "refused",
+                       "output " + std::to_string(i) + " has " +
+                           (error ? "no" : std::to_string(bytes)) + " bytes, its type " +
+                           declared.mlir() + " takes " + std::to_string(declared.bytes()));
         return out;
       }
-      out.types.push_back(type);
+      out.types.push_back(std::move(*type));
       out.outputs.push_back(file);
     }
     return out;
@@ -419,6 +423,30 @@ class IreeToolchain final : public Toolchain {
  private:
   static std::string output_name(std::size_t index) {
     return "output_" + std::to_string(index) + ".bin";
+  }
+
+  /// What the reference gave for this output; null while IREE is the reference itself.
+  static const domain::TensorType* reference_type(const RunJob& job, std::size_t index) {
+    if (job.prepared == nullptr || index >= job.prepared->expected_types.size()) return nullptr;
+    return &job.prepared->expected_types[index];
+  }
+
+  /// The type of an output of so many bytes; none when no type can be meant. A raw file says its
+  /// size alone. Where the reference's answer has another size than the layer declares, the shape
+  /// depends on the values that were fed (NonZero, Compress): then the reference says it, and
+  /// another number of elements is a difference for the comparison to tell, not a broken file.
+  static std::optional<domain::TensorType> type_of_output(const domain::TensorType& declared,
+                                                          const domain::TensorType* reference,
+                                                          std::uint64_t bytes) {
+    if (bytes == declared.bytes() && (reference == nullptr || bytes == reference->bytes()))
+      return declared;
+    if (reference == nullptr || reference->dtype != declared.dtype ||
+        reference->bytes() == declared.bytes())
+      return std::nullopt;
+    if (bytes == reference->bytes()) return *reference;
+    const std::uint64_t each = domain::dtype_size(declared.dtype);
+    if (each == 0 || bytes % each != 0) return std::nullopt;
+    return domain::TensorType{declared.dtype, {static_cast<std::int64_t>(bytes / each)}};
   }
 
   static std::string version() {

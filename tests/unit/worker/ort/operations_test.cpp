@@ -184,9 +184,17 @@ TEST_CASE_FIXTURE(Fixture, "shapes of intermediates come from a run of the whole
 TEST_CASE_FIXTURE(Fixture, "a dynamic dim is as asked for, else 1") {
   const json one = ask({{"op", "shapes"}, {"model", model("dynamic")}, {"values", {"n"}}});
   REQUIRE_MESSAGE(one.at("ok") == true, one.dump());
-  CHECK(one.at("values")[1] == json{{"name", "n"}, {"dtype", 7}, {"dims", {2, 0}}});
+  CHECK(one.at("values")[1] == json{{"name", "n"}, {"dtype", 7}, {"dims", {2, 4}}});
   const json inputs = json::array({{{"name", "a"}, {"dtype", 1}, {"dims", {5, 4}}}});
   CHECK(ask({{"op", "shapes"}, {"model", model("dynamic")}, {"inputs", inputs}}).at("ok") == true);
+}
+
+TEST_CASE_FIXTURE(
+    Fixture, "a shape that zeros leave empty is taken from a fill that does not, if one does") {
+  const json ones = ask({{"op", "shapes"}, {"model", model("dynamic")}, {"values", {"n"}}});
+  REQUIRE_MESSAGE(ones.at("ok") == true, ones.dump());
+  CHECK(ones.at("filled_with") == "ones");
+  CHECK(ones.at("values")[1].at("dims") == json{2, 4});
 }
 
 TEST_CASE_FIXTURE(Fixture, "inputs that zeros do not suit are tried with ones, then in range") {

@@ -334,3 +334,39 @@ TEST_CASE("a run hands over inputs and takes outputs as raw files, by function")
   CHECK(shorter.ending == Ending::Refused);
   CHECK(shorter.diagnostic.text == "output 0 has 8 bytes, its type 2xi64 takes 16");
 }
+
+TEST_CASE("where the shape depends on values the reference's size is the one that is right") {
+  IreeBench bench;
+  domain::Layer layer;
+  layer.outputs = {{domain::DType::Int64, {2, 0}}};  // what a run with zeros gave
+  domain::Prepared prepared;
+  prepared.expected_types = {{domain::DType::Int64, {2, 3}}};
+  const domain::Artifact artifact{.blob = bench.blobs.put("vmfb").value(),
+                                  .data = {},
+                                  .function = "layer_0",
+                                  .compile_us = 0,
+                                  .batch = 1,
+                                  .note = ""};
+  std::size_t bytes = 48;
+  bench.runner.add("iree-run-module", [&bytes](const process::Command& command) {
+    std::ofstream(command.folder / "output_0.bin") << std::string(bytes, 'x');
+    return test::FakeRun{};
+  });
+  const auto run = [&] {
+    return bench.iree->run(bench.chip, bench.chip.executors[0],
+                           {.layer = &layer, .artifact = &artifact, .prepared = &prepared},
+                           bench.context());
+  };
+  const RunResult right = run();
+  REQUIRE(right.ending == Ending::Done);
+  CHECK(right.types == prepared.expected_types);
+  // A wrong number of elements is for the comparison to tell: a difference, no broken tool.
+  for (const std::size_t other : {0, 32}) {
+    bytes = other;
+    const RunResult wrong = run();
+    REQUIRE(wrong.ending == Ending::Done);
+    CHECK(wrong.types[0].bytes() == other);
+  }
+  bytes = 47;
+  CHECK(run().ending == Ending::Refused);
+}
