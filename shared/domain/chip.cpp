@@ -1,6 +1,9 @@
 #include "shared/domain/chip.h"
 
+#include <algorithm>
+#include <cctype>
 #include <filesystem>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <valijson/adapters/nlohmann_json_adapter.hpp>
@@ -198,6 +201,74 @@ Limits read_limits(const json& object) {
   return out;
 }
 
+/// Words that commands and reports use beside the names of executors: as a name each would read as
+/// something else somewhere (`edit --executor null` takes the recommendation away).
+constexpr std::string_view kReservedNames[] = {"null",
+                                               "none",
+                                               "unknown",
+                                               "status",
+                                               "success",
+                                               "difference",
+                                               "error",
+                                               "skipped",
+                                               "unsettled",
+                                               "executors",
+                                               "executor",
+                                               "timing",
+                                               "type",
+                                               "summary",
+                                               "report",
+                                               "runs",
+                                               "runtime_ms",
+                                               "max_diff",
+                                               "version",
+                                               "ops",
+                                               "model_name",
+                                               "mac_count",
+                                               "layer",
+                                               "recommended",
+                                               "mlir_location",
+                                               "node_index",
+                                               "recommended_executor",
+                                               "tolerance",
+                                               "tolerance_used",
+                                               "default_tolerance",
+                                               "total_layers",
+                                               "status_counts",
+                                               "executor_counts",
+                                               "timing_summary",
+                                               "error_details",
+                                               "failure_report",
+                                               "critical_failures",
+                                               "discovery_report",
+                                               "has_critical_failures",
+                                               "op_assignments",
+                                               "final_report_text"};
+
+std::string lower(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return text;
+}
+
+/// Why an executor may not be called so; empty when it may.
+std::string executor_name_problem(const std::string& name) {
+  if (name.front() == '_')
+    return "'" + name + "' begins with '_', as keys of the reports do; choose another name";
+  const std::string small = lower(name);
+  if (std::find(std::begin(kReservedNames), std::end(kReservedNames), small) !=
+      std::end(kReservedNames))
+    return "'" + name + "' is a word of the reports and commands; choose another name";
+  return {};
+}
+
+/// Why a chip may not be called so; empty when it may.
+std::string chip_name_problem(const std::string& name) {
+  if (lower(name) == "all" || name.ends_with(".group"))
+    return "'" + name + "' means several chips on the command line; choose another name";
+  return {};
+}
+
 /// What must be known while reading: the library keeps the last of two equal keys without a word,
 /// and the schema's patterns take stack by the character.
 class FormCheck {
@@ -208,11 +279,20 @@ class FormCheck {
     if (event == json::parse_event_t::object_end) seen_.pop_back();
     if (event == json::parse_event_t::key) {
       key_ = parsed.get<std::string>();
+      if (key_.find('\0') != std::string::npos)
+        note("key '" + key_.substr(0, key_.find('\0')) +
+             "...': holds a NUL character; remove the \\u0000");
       if (!seen_.back().insert(key_).second) note("key '" + key_ + "' is written twice");
     }
     if (event == json::parse_event_t::value && parsed.is_string() && key_ != "notes" &&
         parsed.get_ref<const std::string&>().size() > 1000) {
       note("key '" + key_ + "': a string of more than 1000 characters");
+    }
+    // Programs take their arguments as C strings, which end there: the rest would be lost unseen.
+    if (event == json::parse_event_t::value && parsed.is_string() &&
+        parsed.get_ref<const std::string&>().find('\0') != std::string::npos) {
+      note("key '" + key_ +
+           "': holds a NUL character, at which a command would cut it; remove the \\u0000");
     }
     return true;
   }
@@ -298,6 +378,8 @@ base::Result<ChipSpec> parse_chip(const std::string& text, const std::string& pa
       return wrong(problem);
     ChipSpec out;
     out.name = document.value("chip_name", std::filesystem::path(path).stem().string());
+    if (const std::string problem = chip_name_problem(out.name); !problem.empty())
+      return wrong("key 'chip_name' (or the file's name): " + problem);
     out.target = document.value("target", out.name);
     out.toolchain = document.at("toolchain").get<std::string>();
     if (document.contains("options")) out.options = read_options(document.at("options"));
@@ -306,10 +388,14 @@ base::Result<ChipSpec> parse_chip(const std::string& text, const std::string& pa
     std::set<std::string> names;
     for (const json& object : document.at("executors")) {
       out.executors.push_back(read_executor(object));
-      if (!names.insert(out.executors.back().name).second) {
-        return wrong("key 'executors[" + std::to_string(out.executors.size() - 1) +
-                     "].name': executor '" + out.executors.back().name + "' is there twice");
-      }
+      const std::string& name = out.executors.back().name;
+      const std::string key =
+          "key 'executors[" + std::to_string(out.executors.size() - 1) + "].name': ";
+      if (const std::string problem = executor_name_problem(name); !problem.empty())
+        return wrong(key + problem);
+      // Tables show names in capitals, so two that differ only there would look alike.
+      if (!names.insert(lower(name)).second)
+        return wrong(key + "executor '" + name + "' is there twice");
     }
     return with_hw_type(std::move(out), document.value("runtime_hw_type", ""));
   } catch (const std::exception& error) {  // a library that meets what the schema let through

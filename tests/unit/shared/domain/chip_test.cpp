@@ -170,3 +170,37 @@ TEST_CASE(
   CHECK(refusal(R"({"options": )" + std::string(100000, '[') + std::string(100000, ']') + "}")
             .find("nested too deeply") != std::string::npos);
 }
+
+TEST_CASE("executors may not be called what reports and commands call something else") {
+  const auto named = [](const std::string& name) {
+    return R"({"toolchain": "iree", "executors": [{"name": "a", "evidence": "hardware"}, {"name": ")" +
+           name + R"(", "evidence": "hardware"}]})";
+  };
+  const std::string key = "chip file chips/x.json: key 'executors[1].name': ";
+  CHECK(refusal(named("_evidence")) ==
+        key + "'_evidence' begins with '_', as keys of the reports do; choose another name");
+  for (const std::string name : {"status", "Status", "null", "executors", "final_report_text"}) {
+    CHECK(refusal(named(name)) ==
+          key + "'" + name + "' is a word of the reports and commands; choose another name");
+  }
+  CHECK(refusal(named("A")) == key + "executor 'A' is there twice");
+  CHECK(parse_chip(named("status2"), "x.json").has_value());
+  const std::string rest = R"("toolchain": "iree", )" + std::string(kExecutors) + "}";
+  for (const std::string chip : {"all", "x.group"})
+    CHECK(refusal(R"({"chip_name": ")" + chip + "\", " + rest).find("means several chips") !=
+          std::string::npos);
+}
+
+TEST_CASE("a NUL, which would cut a command's argument, is refused wherever it stands") {
+  const std::string start = R"({"toolchain": "iree", )";
+  const std::string end = ", " + std::string(kExecutors) + "}";
+  const std::string why =
+      "holds a NUL character, at which a command would cut it; remove the \\u0000";
+  for (const std::string option : {R"("a\u0000b")", R"(["x", "a\u0000b"])"})
+    CHECK(refusal(start + R"("options": {"flags": )" + option + "}" + end) ==
+          "chip file chips/x.json: key 'flags': " + why);
+  CHECK(refusal(start + R"("target": "a\u0000")" + end).find("key 'target': holds a NUL") !=
+        std::string::npos);
+  CHECK(refusal(start + R"("options": {"fl\u0000ags": "x"})" + end)
+            .find("key 'fl...': holds a NUL") != std::string::npos);
+}
