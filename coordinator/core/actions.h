@@ -26,9 +26,10 @@ struct GivenJob {
 struct GiveLease {
   WorkerId worker;
   GroupId group;  ///< of all its jobs that have one; kNoGroup when none has
-  /// One job that is to be done by itself (it is suspected, or needs the memory).
+  /// One job that is to be done by itself: workers died under it.
   bool alone = false;
-  bool exclusive = false;  ///< nothing else runs on the host meanwhile
+  bool exclusive = false;  ///< nothing else runs on the host meanwhile (timing, a retry that needs
+                           ///< the host's memory)
   std::vector<GivenJob> jobs;
 };
 

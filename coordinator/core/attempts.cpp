@@ -163,6 +163,8 @@ void mishap(State& state, std::uint32_t slot, Item& item, Mishap what, Ending en
       if (what != Mishap::Unstarted) state.emit(JobRetried{job, attempt, ending});
       release_followers(state, job, slot);
       state.jobs.set_state(job, Waiting{});
+      // The memory is the host's: beside jobs of its other workers twice the claim is no claim.
+      if (what == Mishap::OverMemory) make_exclusive(state, job);
       if (what == Mishap::Fault && !fit_elsewhere(state, job)) {
         place_after_rest(state, job, rest(trouble, state.policy));
       } else {

@@ -50,7 +50,6 @@ Remedy decide(Trouble& trouble, Mishap what, WorkerId place, AttemptId attempt,
     case Mishap::TimedOut:
       return try_again(trouble.timeouts, policy);
     case Mishap::OverMemory:
-      trouble.alone = true;
       trouble.memory_factor = policy.memory_factor;
       return try_again(trouble.memory_kills, policy);
     case Mishap::Fault:

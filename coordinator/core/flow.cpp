@@ -240,6 +240,12 @@ void place(State& state, JobId id) {
   }
 }
 
+void make_exclusive(State& state, JobId job) {
+  QueueKey key = state.queue(job).key();
+  key.flavour = Flavour::Exclusive;
+  state.jobs[job].queue = queue_for(state, key);
+}
+
 void place_after_rest(State& state, JobId job, base::Duration rest) {
   place(state, job);
   if (!state.jobs.is<Ready>(job)) return;

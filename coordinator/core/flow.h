@@ -19,6 +19,8 @@ void leave_queue(State& state, JobId job);
 /// For a job that is in no queue and no lease: Ready, Waiting or, when what it needs failed,
 /// settled.
 void place(State& state, JobId job);
+/// From now on the job, which is in no queue, runs while nothing else runs on its host.
+void make_exclusive(State& state, JobId job);
 /// As `place`, but it rests first.
 void place_after_rest(State& state, JobId job, base::Duration rest);
 /// The rest is over, or a new place appeared.

@@ -50,7 +50,7 @@ class Slots final : public Checker {
   struct Held {
     std::map<AttemptId, JobId> open;
     bool alone = false;
-    bool adopted = false;
+    bool exclusive = false;
   };
   struct Registered {
     WorkerJoined joined;
@@ -129,10 +129,27 @@ class Slots final : public Checker {
     if (lease.alone && (lease.jobs.size() != 1 || !worker.leases.empty())) {
       world_.fail(name + " gets a lease alone that is not alone");
     }
+    check_host(lease, worker, name);
     check_jobs(lease, worker, name);
-    Held held{{}, lease.alone};
+    Held held{{}, lease.alone, lease.exclusive};
     for (const GivenJob& job : lease.jobs) held.open[job.attempt] = job.job;
     worker.leases.push_back(std::move(held));
+  }
+
+  /// An exclusive job has its host for itself, and who needs twice the memory is exclusive.
+  void check_host(const GiveLease& lease, const Registered& worker, const std::string& name) {
+    for (const auto& [id, other] : workers_) {
+      if (other.joined.host != worker.joined.host) continue;
+      if (lease.exclusive && !other.leases.empty())
+        world_.fail(name + " gets an exclusive lease on a host that works");
+      const bool beside = std::any_of(other.leases.begin(), other.leases.end(),
+                                      [](const Held& held) { return held.exclusive; });
+      if (beside) world_.fail(name + " gets a lease beside an exclusive one of its host");
+    }
+    const bool more_memory = std::any_of(lease.jobs.begin(), lease.jobs.end(),
+                                         [](const GivenJob& job) { return job.memory_factor > 1; });
+    if (more_memory && (!lease.exclusive || lease.jobs.size() != 1))
+      world_.fail(name + " gets a retry after a memory kill that is not alone on its host");
   }
 
   void check_jobs(const GiveLease& lease, const Registered& worker, const std::string& name) {

@@ -29,15 +29,15 @@ TEST_CASE("a signal, a time limit and a memory limit have two tries each, counte
   CHECK(happens(mixed, Mishap::TimedOut, kA) == Remedy::Verdict);
 }
 
-TEST_CASE(
-    "after a crash the place is avoided, after a memory kill the claim doubles and it is alone") {
+TEST_CASE("after a crash the place is avoided, after a memory kill the claim doubles") {
   Trouble crashed;
   (void)happens(crashed, Mishap::Crashed, kB);
   CHECK(crashed.avoid == std::vector{kB});
   CHECK(is_special(crashed));
   Trouble memory;
   (void)happens(memory, Mishap::OverMemory, kB);
-  CHECK(memory.alone);
+  CHECK_FALSE(memory.alone);
+  CHECK(is_special(memory));
   CHECK(memory.memory_factor == 2);
   Trouble timed_out;
   (void)happens(timed_out, Mishap::TimedOut, kB);
