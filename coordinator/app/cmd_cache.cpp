@@ -67,6 +67,7 @@ int cmd_cache(const CacheOptions& options) {
     std::cerr << "Error: " << why.text() << "\n";
     return static_cast<int>(ExitCode::Failed);
   };
+  if (auto usable = store::check_cache_folder(cache); !usable) return refuse(usable.error());
   auto opened = store::SqliteStore::open(cache);
   if (!opened) return refuse(opened.error());
   store::SqliteStore& store = **opened;

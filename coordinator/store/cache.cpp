@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <limits>
+#include <system_error>
 #include <unordered_set>
 #include <utility>
 
@@ -19,6 +20,30 @@
 namespace layerfarm::coordinator::store {
 namespace fs = std::filesystem;
 namespace {
+
+/// Nothing when `path` is a folder that this user can write into, or can be made as one below
+/// `cache_folder`.
+base::Result<void> check_folder(const fs::path& path) {
+  const auto refuse = [&path](const std::string& why) {
+    return base::fail(base::ErrorCode::InvalidInput, "the cache needs a folder at " +
+                                                         path.string() + ", " + why +
+                                                         ", or set LAYERFARM_CACHE_DIR to another "
+                                                         "folder");
+  };
+  struct stat info{};
+  if (::lstat(path.c_str(), &info) != 0) {
+    if (errno == ENOENT) return {};  // made when it is needed
+    return refuse("which cannot be looked at (" + std::generic_category().message(errno) +
+                  "); see to its permissions");
+  }
+  if (::stat(path.c_str(), &info) != 0) return refuse("where a link points to nothing; remove it");
+  if (!S_ISDIR(info.st_mode)) return refuse("where something else is; move it away");
+  if (::access(path.c_str(), R_OK | W_OK | X_OK) != 0) {
+    return refuse("which cannot be written (" + std::generic_category().message(errno) +
+                  "); see to its permissions");
+  }
+  return {};
+}
 
 struct Pins {
   std::uint64_t live_runs = 0;
@@ -93,6 +118,28 @@ std::int64_t used_ns(const fs::path& file) {
 }
 
 }  // namespace
+
+base::Result<void> check_cache_folder(const fs::path& cache_folder) {
+  std::error_code error;
+  fs::create_directories(cache_folder, error);
+  if (error) {
+    return base::fail(base::ErrorCode::InvalidInput,
+                      "cannot make the cache folder " + cache_folder.string() + " (" +
+                          error.message() + "); set LAYERFARM_CACHE_DIR to another folder");
+  }
+  const fs::path blobs = cache_folder / kBlobsFolder;
+  std::vector<fs::path> needed = {cache_folder, blobs, cache_folder / kScratchFolder,
+                                  cache_folder / kPinsFolder, cache_folder / kSocketsFolder};
+  constexpr int kShards = 256;  // of the blobs, by the first two digits of their names
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  for (int i = 0; i < kShards; ++i)
+    needed.push_back(blobs / std::string{kDigits[static_cast<std::size_t>(i) / 16],
+                                         kDigits[static_cast<std::size_t>(i) % 16]});
+  for (const fs::path& folder : needed) {
+    if (auto usable = check_folder(folder); !usable) return usable;
+  }
+  return {};
+}
 
 CacheStatistics cache_statistics(const fs::path& cache_folder, SqliteStore& store) {
   CacheStatistics out;

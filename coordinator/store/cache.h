@@ -17,6 +17,11 @@ namespace layerfarm::coordinator::store {
 inline constexpr const char* kBlobsFolder = "blobs";
 inline constexpr const char* kScratchFolder = "scratch";
 inline constexpr const char* kPinsFolder = "pins";
+inline constexpr const char* kSocketsFolder = "run";
+
+/// Makes the cache folder and sees, before any work, that all it holds can be used: else each job
+/// would fail later in words about itself. The error names the path and what to do.
+[[nodiscard]] base::Result<void> check_cache_folder(const std::filesystem::path& cache_folder);
 
 struct CacheStatistics {
   SqliteStore::Sizes store;

@@ -223,8 +223,16 @@ base::Error database_error(const SQLite::Exception& error, const std::string& wh
               begin + "the store " + file.string() + " cannot be opened for writing (" +
                   error.what() +
                   "); see to its permissions, or set LAYERFARM_CACHE_DIR to another folder"};
+    case SQLITE_ERROR:
+    case SQLITE_SCHEMA:
+    case SQLITE_FORMAT:
+    case SQLITE_MISMATCH:
+      // Our own statements are right, so the tables that they meet are not ours any more.
+      return {ErrorCode::Corrupt, begin + "the tables of the store " + file.string() +
+                                      " are damaged (" + error.what() + "); " + hint_of(file)};
     default:
-      return {ErrorCode::Internal, begin + error.what() + " (" + file.string() + ")"};
+      return {ErrorCode::Internal, begin + error.what() + " (" + file.string() +
+                                       "); if this comes again, " + hint_of(file)};
   }
 }
 

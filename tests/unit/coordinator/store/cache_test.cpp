@@ -155,3 +155,35 @@ TEST_CASE(
   CHECK(cache.blobs.has(blob));
   CHECK(cache.store->find(test::key_of("a"))->outcome == *test::executed(0.2));
 }
+
+TEST_CASE("what stands in the way in the cache folder is named before any work, with what to do") {
+  const base::ScratchFolder scratch =
+      *base::ScratchFolder::make(fs::temp_directory_path(), "cache");
+  const fs::path cache = scratch.path() / "deep" / "cache";
+  REQUIRE(check_cache_folder(cache).has_value());
+  CHECK(fs::is_directory(cache));
+  for (const fs::path& taken : {cache / kBlobsFolder, cache / kScratchFolder,
+                                cache / kSocketsFolder, cache / kBlobsFolder / "3f"}) {
+    CAPTURE(taken.string());
+    fs::create_directories(taken.parent_path());
+    std::ofstream(taken) << "a file where a folder should be";
+    const auto checked = check_cache_folder(cache);
+    REQUIRE_FALSE(checked.has_value());
+    CHECK(checked.error().text().find(taken.string()) != std::string::npos);
+    CHECK(checked.error().text().find("move it away, or set LAYERFARM_CACHE_DIR") !=
+          std::string::npos);
+    fs::remove(taken);
+  }
+  fs::create_symlink(cache / "nowhere", cache / kPinsFolder);
+  CHECK_FALSE(check_cache_folder(cache).has_value());
+  fs::remove(cache / kPinsFolder);
+  CHECK(check_cache_folder(cache).has_value());
+  // A link to a folder elsewhere is somebody's choice.
+  fs::create_directories(scratch.path() / "elsewhere");
+  fs::remove_all(cache / kBlobsFolder);
+  fs::create_symlink(scratch.path() / "elsewhere", cache / kBlobsFolder);
+  CHECK(check_cache_folder(cache).has_value());
+  std::ofstream(scratch.path() / "file") << "x";
+  CHECK(check_cache_folder(scratch.path() / "file").error().text().find("LAYERFARM_CACHE_DIR") !=
+        std::string::npos);
+}

@@ -311,6 +311,42 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("whatever is damaged on the schema's page, the refusal says what to do") {
+  const Folder folder;
+  {
+    const auto store = open(folder);
+    fill(*store, begin(*store), 200);
+  }
+  checkpoint(folder);
+  const std::string whole = *base::read_file(folder.file);
+  const auto table = whole.find("CREATE TABLE outcome");
+  REQUIRE(table < 4096);
+  int refused = 0;
+  // Names and words of the schema, its cells, and every part of the page in turn.
+  std::vector<std::pair<std::size_t, std::string>> damages = {
+      {table, "CREATE TABLE outcomx"}, {table, "creeeee"}, {table, std::string(100, '\0')}};
+  for (std::size_t at = 16; at < 4096; at += 60) damages.emplace_back(at, std::string(60, 'x'));
+  for (const auto& [at, bytes] : damages) {
+    CAPTURE(at);
+    overwrite(folder.file, 0, whole);
+    overwrite(folder.file, static_cast<std::streamoff>(at), bytes);
+    std::filesystem::remove(folder.file.string() + "-wal");
+    std::filesystem::remove(folder.file.string() + "-shm");
+    const auto store = SqliteStore::open(folder.path);
+    std::string said = store ? "" : store.error().text();
+    if (store) {
+      const auto run = (*store)->begin_run(RunStart{});
+      if (!run) said = run.error().text();
+    }
+    if (said.empty()) continue;
+    ++refused;
+    CAPTURE(said);
+    CHECK(said.find(folder.file.string()) != std::string::npos);
+    CHECK(said.find("LAYERFARM_CACHE_DIR") != std::string::npos);
+  }
+  CHECK(refused > 3);
+}
+
 TEST_CASE("a full disk is reported, nothing is lost, and it goes on when there is room") {
   const Folder folder;
   {
@@ -440,7 +476,7 @@ TEST_CASE("a step that fails changes nothing") {
   {
     const auto store = open(folder);
   }
-  static_cast<void>(refusal(folder, base::ErrorCode::Internal, {.steps = std::span(steps)}));
+  static_cast<void>(refusal(folder, base::ErrorCode::Corrupt, {.steps = std::span(steps)}));
   auto db = open_database(folder.path, {});
   REQUIRE(db.has_value());
   CHECK(db->execAndGet("SELECT count(*) FROM sqlite_master WHERE name = 'extra'").getInt() == 0);
