@@ -4,7 +4,9 @@ namespace layerfarm::coordinator::report {
 namespace {
 
 std::string heading(const CaseLine& line) {
-  std::string out = "\nLayer " + line.layer_id + ": ";
+  std::string out = "\nLayer " + line.layer_id;
+  if (!line.model.empty()) out += " (" + line.model + ")";
+  out += ": ";
   if (!line.chip.empty()) out += line.chip + " ";
   return out + upper(line.executor) + " = ";
 }

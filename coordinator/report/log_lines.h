@@ -19,8 +19,10 @@ struct CaseLine {
   std::string executor;
   std::string chip;      ///< only when there are several
   std::string evidence;  ///< shown when not empty ("emulator")
+  std::string model;     ///< only when there are several
 };
-/// An empty line, then `Layer <id>: <EXEC> = <status>` with what belongs to it; a difference's
+/// An empty line, then `Layer <id>: <EXEC> = <status>` (with several models or chips `Layer <id>
+/// (<model>): <chip> <EXEC> = <status>`) with what belongs to it; a difference's
 /// summary follows indented.
 [[nodiscard]] std::string case_lines(const CaseLine& line, const CaseResult& result, Colour colour);
 /// The same for a case that got no verdict.

@@ -22,10 +22,14 @@ class Tools(Farm):
         return {result["failure_report"]["summary"] for result in self.results()}
 
     def test_a_tool_that_refuses_is_an_error_with_its_words(self):
-        self.discover("gen_odd", self.chip("c", ["sh", "-c", "echo this layer is not for me >&2; exit 3"]), code=1)
+        done = self.discover("gen_odd", self.chip("c", ["sh", "-c", "echo this layer is not for me >&2; exit 3"]), code=1)
+        self.assertEqual(done.stderr.count(" = error (stand-in)\n  (exit code 3: this layer is not for me)\n"), 9, done.stderr)
+        self.assertEqual(self.summaries(), {"exit code 3: Test execution failed"})
         self.assertEqual({result["status"] for result in self.results()}, {"error"})
         again = self.discover("gen_odd", "c", code=1)
         self.assertIn("0 fresh, 9 from the store", again.stderr)
+        mute = self.discover("gen_odd", self.chip("mute", ["sh", "-c", "exit 4"]), out=self.folder / "mute", code=1)
+        self.assertEqual(mute.stderr.count("\n  (exit code 4)\n"), 9, mute.stderr)
 
     def test_a_tool_that_crashes_is_tried_again_and_named_by_its_signal(self):
         done = self.discover("gen_odd", self.chip("c", ["sh", "-c", "kill -SEGV $$"]), "-v", code=1)

@@ -3,6 +3,7 @@
 // benchmarks, and for a quick check of a program of one's own over all layers (option
 // `layer_argument`).
 #include <filesystem>
+#include <string>
 
 #include "shared/base/places.h"
 #include "worker/cache/materialise.h"
@@ -97,6 +98,9 @@ class ProcessToolchain final : public Toolchain {
     out.ending = end.ending;
     out.diagnostic = std::move(end.diagnostic);
     out.run_us = end.result.wall_us;
+    // Whoever wrote the program knows what its codes mean; other tools only know yes and no.
+    if (out.ending == domain::Ending::Refused)
+      out.diagnostic.cause = "exit code " + std::to_string(end.result.exit_code);
     return out;
   }
 

@@ -6,7 +6,7 @@ using namespace layerfarm;
 using namespace layerfarm::coordinator::report;
 
 namespace {
-const CaseLine kLine = {"Conv_a", "nss", "", ""};
+const CaseLine kLine = {"Conv_a", "nss", "", "", ""};
 }
 
 TEST_CASE("a finished case says layer, executor, status and what belongs to it") {
@@ -19,7 +19,7 @@ TEST_CASE("a finished case says layer, executor, status and what belongs to it")
         "\nLayer Conv_a: NSS = success (4.125ms) (copied from Conv_0)");
   CHECK(case_lines(kLine, CaseResult{.status = domain::Status::Success}, Colour::Yes) ==
         "\nLayer Conv_a: NSS = \033[32msuccess\033[0m");
-  CHECK(case_lines({"Conv_a", "htp", "SM8550", "emulator"},
+  CHECK(case_lines({"Conv_a", "htp", "SM8550", "emulator", ""},
                    CaseResult{.status = domain::Status::Success, .note = "raised to opset 17"},
                    Colour::No) ==
         "\nLayer Conv_a: SM8550 HTP = success (emulator) (raised to opset 17)");
@@ -39,6 +39,17 @@ TEST_CASE("a difference has its summary below, a failed run its class and first 
   const domain::Diagnostic setup{"compile", "crashed: SIGSEGV", "", {}};
   CHECK(case_lines(kLine, case_result(setup, {}), Colour::Yes) ==
         "\nLayer Conv_a: NSS = \033[31merror\033[0m (setup: crashed: SIGSEGV)");
+}
+
+TEST_CASE("with several models each line names its own") {
+  const CaseLine line = {"Conv_a", "nss", "", "", "net"};
+  CHECK(case_lines(line, CaseResult{.status = domain::Status::Success}, Colour::No) ==
+        "\nLayer Conv_a (net): NSS = success");
+  CHECK(case_lines({"Conv_a", "htp", "SM8550", "emulator", "net"},
+                   CaseResult{.status = domain::Status::Success},
+                   Colour::No) == "\nLayer Conv_a (net): SM8550 HTP = success (emulator)");
+  CHECK(unsettled_lines(line, "worker lost") ==
+        "\nLayer Conv_a (net): NSS = unsettled (worker lost)");
 }
 
 TEST_CASE("an unsettled case gives its reason") {

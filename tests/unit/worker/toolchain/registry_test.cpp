@@ -89,6 +89,7 @@ TEST_CASE(
       bench.context());
   CHECK(result.ending == Ending::Refused);
   CHECK(result.diagnostic.text == "no");
+  CHECK(result.diagnostic.cause == "exit code 1");
   REQUIRE(bench.runner.commands().size() == 1);
   CHECK(base::read_file(bench.runner.commands()[0].argv.back()).value() == "module");
   layer.module.blob = base::digest_of("pruned");
