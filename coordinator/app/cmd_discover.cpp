@@ -15,7 +15,9 @@
 #include "coordinator/app/chip_catalog.h"
 #include "coordinator/app/console.h"
 #include "coordinator/app/discover_run.h"
+#include "coordinator/app/input_files.h"
 #include "coordinator/app/recovery.h"
+#include "coordinator/app/shell_limits.h"
 #include "coordinator/store/cache.h"
 #include "coordinator/store/sqlite_store.h"
 #include "shared/base/exit_code.h"
@@ -140,32 +142,6 @@ void warn_of_unknown_executors(const DiscoverOptions& options, const Chips& chip
   }
 }
 
-/// Digest over names and contents of the folder's files: other inputs are another input set.
-Result<domain::InputSet> find_inputs(const std::string& folder) {
-  domain::InputSet out;
-  if (folder.empty()) return out;
-  std::error_code error;
-  if (!fs::is_directory(folder, error))
-    return fail(ErrorCode::NotFound, "--inputs: no folder " + folder);
-  std::set<fs::path> files;
-  for (const auto& entry : fs::directory_iterator(folder, error)) {
-    const std::string extension = entry.path().extension().string();
-    if (extension == ".npz" || extension == ".npy" || extension == ".pb")
-      files.insert(entry.path());
-  }
-  if (files.empty())
-    return fail(ErrorCode::NotFound, "--inputs: " + folder + " holds no .npz, .npy or .pb file");
-  base::Hasher hasher("layerfarm.inputs.1");
-  for (const fs::path& file : files) {
-    auto digest = base::digest_of_file(file.string());
-    if (!digest) return fail(digest.error());
-    hasher.add(file.filename().string()).add(*digest);
-  }
-  out.folder = hasher.finish();
-  out.path = fs::absolute(folder).lexically_normal().string();
-  return out;
-}
-
 /// Makes the folder and sees that files can be made in it, before hours are spent.
 Result<fs::path> check_output_folder(const std::string& given) {
   const fs::path folder =
@@ -186,7 +162,7 @@ Result<fs::path> check_output_folder(const std::string& given) {
 Result<base::ScratchFolder> socket_folder(const fs::path& cache) {
   // A socket's path has at most 107 characters; a deep cache folder is no reason to fail.
   constexpr std::size_t kMostPath = 80;
-  const fs::path parent = cache / "run";
+  const fs::path parent = cache / store::kSocketsFolder;
   base::sweep_leftovers(parent);  // of coordinators that were killed
   std::error_code error;
   const fs::path other = fs::temp_directory_path(error);
@@ -236,6 +212,7 @@ void keep_cache_small(const fs::path& cache, store::SqliteStore& store, Console&
 
 Result<RunResult> run(DiscoverRequest request, Console& console) {
   block_stop_signals();
+  if (auto usable = store::check_cache_folder(request.cache); !usable) return fail(usable.error());
   auto store = store::SqliteStore::open(request.cache);
   if (!store) return fail(store.error());
   auto recovered = recover_folder(**store, request.cache, request.output_folder);
@@ -296,6 +273,7 @@ int cmd_discover(DiscoverOptions options, const std::vector<std::string>& comman
   };
   if (options.models.empty()) return refuse({ErrorCode::InvalidInput, "--model is required"});
   if (options.workers == 0) options.workers = usable_cores().size();
+  if (auto enough = ensure_shell_limits(options.workers); !enough) return refuse(enough.error());
   auto models = expand_models(options.models);
   if (!models) return refuse(models.error());
   auto inputs = find_inputs(options.inputs_dir);
@@ -303,6 +281,8 @@ int cmd_discover(DiscoverOptions options, const std::vector<std::string>& comman
   auto chips = find_chips(options);
   if (!chips) return refuse(chips.error());
   if (auto checked = check_executors(options, *chips); !checked) return refuse(checked.error());
+  if (auto checked = check_failed_cases_folder(options.keep_failed); !checked)
+    return refuse(checked.error());
   auto folder = check_output_folder(options.output_dir);
   if (!folder) return refuse(folder.error());
 

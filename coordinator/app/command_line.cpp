@@ -126,7 +126,13 @@ void add_dims(CLI::App& app, std::vector<std::pair<std::string, std::int64_t>>& 
                throw CLI::ValidationError(
                    "--dim", "'" + text + "' is not NAME=NUMBER with a number of at least 1");
              }
-             dims.emplace_back(text.substr(0, equals), number);
+             const std::string name = text.substr(0, equals);
+             for (const auto& [other, value] : dims) {
+               if (other != name || value == number) continue;
+               throw CLI::ValidationError(
+                   "--dim", fmt::format("'{}' is given as {} and as {}", name, value, number));
+             }
+             dims.emplace_back(name, number);
            }
          },
          "Value of a dynamic dimension (repeatable); every other one is 1")

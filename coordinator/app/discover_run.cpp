@@ -8,6 +8,7 @@
 #include <limits>
 #include <utility>
 
+#include "coordinator/app/asked_names.h"
 #include "coordinator/app/result_list.h"
 #include "coordinator/app/stored_report.h"
 #include "coordinator/report/log_lines.h"
@@ -49,6 +50,7 @@ struct DiscoverRun::Reading {
   std::optional<JobId> job;
   std::shared_ptr<const domain::ModelAnalysis> model;
   bool planned = false;
+  bool failed = false;
 };
 
 DiscoverRun::DiscoverRun(DiscoverRequest request, Console& console, store::Store& store,
@@ -61,7 +63,8 @@ DiscoverRun::DiscoverRun(DiscoverRequest request, Console& console, store::Store
       book_(known_),
       started_(clock_.now()),
       reports_(console, known_),
-      failed_cases_(request_.options.keep_failed, base::BlobFolder(request_.cache / "blobs")) {
+      failed_cases_(request_.options.keep_failed, base::BlobFolder(request_.cache / "blobs")),
+      names_open_(!request_.options.dims.empty() || !request_.inputs.names.empty()) {
   book_.set_typical_times(store.typical_times());
   if (auto pins = store::BlobPins::open(request_.cache)) pins_ = std::move(*pins);
 }
@@ -116,6 +119,29 @@ void DiscoverRun::begin_reading() {
     dispatcher_->tell(core::JobsAdded{{spec}});
     if (added.model) plan_when_due(added);
   }
+  check_names_when_due();
+}
+
+/// Once every model is known: a name that none of them has ends the run before it tests something
+/// else than was meant; else the models are planned, which have waited for this.
+void DiscoverRun::check_names_when_due() {
+  if (!names_open_ || readings_.size() < request_.models.size()) return;
+  std::vector<ReadModel> models;
+  for (const auto& reading : readings_) {
+    if (!reading->model && !reading->failed) return;
+    if (reading->model)
+      models.push_back(
+          {(reading->file.folder / reading->file.name).string(), reading->model.get()});
+  }
+  names_open_ = false;
+  const AskedNames names = check_asked_names(request_.options, request_.inputs, models);
+  for (const std::string& line : names.lines) console_.say(line);
+  for (const std::string& error : names.errors) console_.error(error);
+  result_.model_failed = result_.model_failed || !names.errors.empty();
+  for (const auto& reading : readings_) {
+    if (!names.errors.empty()) reading->model = nullptr;
+    if (reading->model) plan_when_due(*reading);
+  }
 }
 
 Result<std::shared_ptr<const domain::ModelAnalysis>> DiscoverRun::known_analysis(
@@ -143,6 +169,8 @@ void DiscoverRun::model_failed(Reading& reading, const std::string& why) {
   console_.error(reading.file.path.string() + ": " +
                  (why.starts_with(own) ? why.substr(own.size()) : why));
   result_.model_failed = true;
+  reading.failed = true;
+  check_names_when_due();
 }
 
 void DiscoverRun::model_read(Reading& reading, const domain::Outcome& outcome) {
@@ -162,16 +190,17 @@ void DiscoverRun::model_read(Reading& reading, const domain::Outcome& outcome) {
   }
   reading.model = std::move(*model);
   if (!reading.planned) plan_when_due(reading);
+  check_names_when_due();
 }
 
 json::Value DiscoverRun::settings() const {
   json::Object dims;
   for (const auto& [name, value] : request_.options.dims) dims.set(name, value);
   json::Object inputs;
-  if (request_.inputs.folder.is_zero()) {
-    inputs.set("seed", static_cast<std::int64_t>(request_.inputs.seed));
+  if (request_.inputs.set.folder.is_zero()) {
+    inputs.set("seed", static_cast<std::int64_t>(request_.inputs.set.seed));
   } else {
-    inputs.set("folder", request_.inputs.folder.hex());
+    inputs.set("folder", request_.inputs.set.folder.hex());
   }
   json::Object out;
   out.set("dims", std::move(dims));
@@ -209,7 +238,7 @@ Result<report::ReportPaths> DiscoverRun::place_report(const Reading& reading,
 void DiscoverRun::plan_when_due(Reading& reading) {
   // A dry run's jobs are never handed to the core, so they may not take numbers before the last
   // model is read.
-  if (!request_.options.dry_run) plan_model(reading);
+  if (!request_.options.dry_run && !names_open_) plan_model(reading);
 }
 
 void DiscoverRun::plan_model(Reading& reading) {
@@ -221,7 +250,7 @@ void DiscoverRun::plan_model(Reading& reading) {
   request.model = reading.model;
   request.analyze = reading.job;
   request.chips = request_.chips;
-  request.inputs = request_.inputs;
+  request.inputs = request_.inputs.set;
   request.reference = request_.machine.reference;
   const DiscoverOptions& options = request_.options;
   plan::PlanOptions& plan_options = request.options;
@@ -263,6 +292,8 @@ void DiscoverRun::plan_model(Reading& reading) {
     }
     ReportSetup setup;
     setup.model_name = reading.file.name;
+    if (request_.models.size() > 1)
+      setup.label = (reading.file.folder / reading.file.name).string();
     setup.model = reading.model;
     setup.chip = chip;
     setup.paths = std::move(*paths);
@@ -271,8 +302,9 @@ void DiscoverRun::plan_model(Reading& reading) {
     setup.tools = {{chip->spec.toolchain, chip->tool.version}};
     setup.rule = options.recommend_by_timing ? report::Rule::Timing : report::Rule::Priority;
     setup.options = plan_options;
-    setup.inputs = request_.inputs;
+    setup.inputs = request_.inputs.set;
     setup.reference_tool = request_.machine.reference;
+    const std::string start = setup.line_start();
     auto report = open_report(std::move(setup));
     if (!report) {
       model_failed(reading, report.error().text());
@@ -281,12 +313,14 @@ void DiscoverRun::plan_model(Reading& reading) {
     if (!report->warning.empty())
       console_.say("[ONNXtoMLIR] " + reading.file.name + ": " + report->warning);
     if (!report->takeover.set_aside.empty())
-      console_.say("[ExecutorJSON] " + report->takeover.set_aside);
+      console_.say("[ExecutorJSON] " + start + report->takeover.set_aside);
     if (!report->takeover.edited.empty()) {
-      console_.say("[ExecutorJSON] recommendations edited by hand are kept: " +
-                   join(report->takeover.edited));
+      console_.say("[ExecutorJSON] " + start +
+                   "recommendations edited by hand are kept: " + join(report->takeover.edited));
     }
     request.old.push_back(std::move(report->old));
+    if (const std::string line = missing_times_line(report->report); !line.empty())
+      console_.say(line);
     remember_file(reading, report->report.setup);
     opened.push_back(std::move(report->report));
   }
@@ -454,7 +488,8 @@ void DiscoverRun::case_settled(const CaseSettled& settled) {
   if (settled.how == How::Unsettled) {
     ++result_.unsettled;
     console_.say(report::unsettled_lines(
-        {layer.id, executor, request_.chips.size() > 1 ? setup.chip->spec.name : "", ""},
+        {layer.id, executor, request_.chips.size() > 1 ? setup.chip->spec.name : "", "",
+         setup.label},
         settled.reason));
   } else if (console_.verbose()) {
     const auto& executors = setup.chip->spec.executors;
@@ -474,6 +509,7 @@ void DiscoverRun::say_case(const CaseSettled& settled, const report::CaseResult&
   report::CaseLine line;
   line.layer_id = layer.id;
   line.executor = executor.name;
+  line.model = setup.label;
   if (request_.chips.size() > 1) line.chip = setup.chip->spec.name;
   if (executor.evidence != domain::Evidence::Hardware)
     line.evidence = domain::evidence_name(executor.evidence);

@@ -12,6 +12,7 @@
 #include "coordinator/app/console.h"
 #include "coordinator/app/dispatcher.h"
 #include "coordinator/app/failed_cases.h"
+#include "coordinator/app/input_files.h"
 #include "coordinator/app/known_outcomes.h"
 #include "coordinator/app/model_list.h"
 #include "coordinator/app/options.h"
@@ -30,7 +31,7 @@ struct DiscoverRequest {
   std::vector<ModelFile> models;
   std::vector<std::shared_ptr<const plan::PlanChip>> chips;
   MachineDescription machine;
-  domain::InputSet inputs;
+  InputFiles inputs;
   std::filesystem::path output_folder;  ///< absolute
   std::filesystem::path cache;
   std::vector<std::string> command;
@@ -78,6 +79,7 @@ class DiscoverRun final : public JobSource {
   [[nodiscard]] base::Result<std::shared_ptr<const domain::ModelAnalysis>> known_analysis(
       const Reading& reading, const domain::Outcome& outcome) const;
   void plan_when_due(Reading& reading);
+  void check_names_when_due();
   void plan_model(Reading& reading);
   [[nodiscard]] base::Result<report::ReportPaths> place_report(const Reading& reading,
                                                                const domain::ChipSpec& chip);
@@ -106,6 +108,7 @@ class DiscoverRun final : public JobSource {
   std::unique_ptr<store::BlobPins>
       pins_;  ///< null when the cache folder cannot hold the list: then lost blobs are made again
   std::vector<std::unique_ptr<Reading>> readings_;
+  bool names_open_;  ///< --dim or --inputs name what only all models together can know
   std::map<core::JobId, std::vector<Reading*>>
       analyze_jobs_;  ///< models of equal content are read once
   std::map<plan::Group, std::size_t> chip_of_group_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "shared/base/files.h"
 
@@ -59,6 +60,32 @@ class Copier {
 };
 
 }  // namespace
+
+Result<void> check_failed_cases_folder(const fs::path& folder) {
+  if (folder.empty()) return {};
+  const auto refuse = [&folder](const std::string& why) {
+    return fail(ErrorCode::InvalidInput, "--keep-failed: cannot write into " + folder.string() +
+                                             " (" + why + "); name another folder");
+  };
+  // Only doing it tells: permissions say little to root, and nothing of read-only file systems.
+  const fs::path wanted = fs::absolute(folder).lexically_normal();
+  std::vector<fs::path> made;
+  std::error_code error;
+  for (fs::path path = wanted; !path.empty() && !fs::exists(path, error) && !error;
+       path = path.parent_path())
+    made.push_back(path);
+  fs::create_directories(wanted, error);
+  Result<void> out;
+  if (error) {
+    out = refuse(error.message());
+  } else if (!fs::is_directory(wanted, error)) {
+    out = refuse("it is no folder");
+  } else if (auto probe = base::ScratchFolder::make(wanted, "probe"); !probe) {
+    out = refuse(probe.error().text());
+  }
+  for (const fs::path& path : made) fs::remove(path, error);  // the innermost first
+  return out;
+}
 
 Result<void> FailedCases::keep(const plan::CaseSettled& settled, const report::CaseResult& result,
                                const ReportSetup& setup, KnownOutcomes& known) const {

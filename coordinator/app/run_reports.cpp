@@ -15,6 +15,11 @@ using plan::How;
 
 namespace {
 
+/// A layer as the run's lines call it.
+std::string layer_text(const std::string& layer, const ReportSetup& setup) {
+  return setup.label.empty() ? layer : layer + " (" + setup.label + ")";
+}
+
 /// The engine that makes references wherever it can.
 constexpr std::string_view kReferenceEngine = "onnxruntime";
 
@@ -86,6 +91,19 @@ Result<OpenedReport> open_report(ReportSetup setup) {
   out.report.settled.resize(setup.model->layers.size() * setup.chip->spec.executors.size());
   out.report.setup = std::move(setup);
   return out;
+}
+
+std::string missing_times_line(const OpenReport& report) {
+  const ReportSetup& setup = report.setup;
+  if (setup.rule != report::Rule::Timing || setup.options.collect_timing) return {};
+  for (const report::Op& op : report.state->ops()) {
+    for (const report::OpResult& result : op.results) {
+      if (result.runtime_ms) return {};
+    }
+  }
+  return "[Timing] " + setup.line_start() +
+         "--recommend-by-timing finds no times in the report and this run measures none; the "
+         "recommendations follow the executors' priority (add --collect-timing)";
 }
 
 std::optional<report::CaseResult> case_result_of(const CaseSettled& settled,
@@ -180,9 +198,11 @@ bool RunReports::write(OpenReport& report, report::Phase phase) {
   if (!report.trouble.empty())
     console_.say("[ExecutorJSON] " + report.setup.paths.report.string() + " can be written again");
   report.trouble.clear();
-  for (const std::string& warning : written->warnings) console_.say("[CompilerJSON] " + warning);
+  for (const std::string& warning : written->warnings)
+    console_.say("[CompilerJSON] " + report.setup.line_start() + warning);
   for (const std::string& layer : written->taken_over.edited) {
-    console_.say("[ExecutorJSON] " + layer + ": the recommendation was edited; it is kept");
+    console_.say("[ExecutorJSON] " + layer_text(layer, report.setup) +
+                 ": the recommendation was edited; it is kept");
   }
   judge_again(report, written->taken_over);
   return true;
@@ -214,7 +234,7 @@ void RunReports::judge_again(OpenReport& report, const report::Takeover& takeove
           domain::judge(again.outcome->executed->outputs, again.outcome->executed->expected_outputs,
                         again.tolerance);
       if (!judgement) {
-        console_.say("[ExecutorJSON] " + layer.id +
+        console_.say("[ExecutorJSON] " + layer_text(layer.id, setup) +
                      ": the stored numbers do not tell the counts for the edited tolerance; run "
                      "discover again");
         continue;

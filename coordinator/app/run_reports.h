@@ -19,6 +19,10 @@ namespace layerfarm::coordinator::app {
 /// What a report is about, known once its model was read.
 struct ReportSetup {
   std::string model_name;
+  /// How the run's lines call the model; empty when there is only one, so that nobody need ask.
+  std::string label = {};
+  /// What a line that is about the whole model begins with.
+  [[nodiscard]] std::string line_start() const { return label.empty() ? "" : label + ": "; }
   std::shared_ptr<const domain::ModelAnalysis> model;
   std::shared_ptr<const plan::PlanChip> chip;
   report::ReportPaths paths;
@@ -57,6 +61,9 @@ struct OpenedReport {
   std::string warning;  ///< about locations
 };
 [[nodiscard]] base::Result<OpenedReport> open_report(ReportSetup setup);
+/// Empty, or the line that says why a recommendation by timing will not come about: nothing is
+/// timed in this run and the report that it goes on with holds no times.
+[[nodiscard]] std::string missing_times_line(const OpenReport& report);
 
 /// A settled case as the report shows it; empty for skipped and unsettled ones.
 [[nodiscard]] std::optional<report::CaseResult> case_result_of(const plan::CaseSettled& settled,

@@ -78,6 +78,13 @@ struct ReadFile {
   friend bool operator==(const ReadFile&, const ReadFile&) = default;
 };
 
+/// How the note begins that a reader leaves for a `--dim` name that no input of the model has; the
+/// names that there are follow it. Who sees all models of a run tells from it whether any has the
+/// name.
+[[nodiscard]] inline std::string unknown_dim_note(const std::string& name) {
+  return "no input has a dim named '" + name + "'";
+}
+
 /// Everything that reading a model gives.
 struct ModelAnalysis {
   std::string format = "onnx";

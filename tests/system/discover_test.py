@@ -3,13 +3,15 @@ import json
 import os
 import pathlib
 import re
+import resource
 import shutil
+import struct
 import subprocess
 import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from farm import BIN, MODELS, Farm
+from farm import BIN, LONGEST, MODELS, Farm, onnx_model
 
 
 class Discover(Farm):
@@ -187,6 +189,28 @@ class Selection(Farm):
         quickest = min(entry["executors"], key=lambda name: entry["executors"][name]["timing"]["runtime_ms"])
         self.assertEqual(entry["recommended_executor"], quickest)
 
+    def test_a_recommendation_by_timing_without_times_is_said(self):
+        line = "--recommend-by-timing finds no times in the report"
+        done = self.discover("gen_odd", "ort-cpu", "--recommend-by-timing", code=0)
+        self.assertEqual(done.stderr.count(line), 1)
+        self.assertIn("--collect-timing", done.stderr)
+        with_times = self.discover("gen_odd", "ort-cpu", "--recommend-by-timing", "--collect-timing", "--layers", "clip*", code=0)
+        self.assertNotIn(line, with_times.stderr)
+        again = self.discover("gen_odd", "ort-cpu", "--recommend-by-timing", "--layers", "if*", code=0)
+        self.assertNotIn(line, again.stderr)
+
+    def test_lines_name_the_model_where_there_are_several(self):
+        twin = self.folder / "twin.onnx"
+        shutil.copy(MODELS / "gen_odd.onnx", twin)
+        several = self.run_farm("discover", "--model", MODELS / "gen_odd.onnx", "--model", twin, "--chip", "ort-cpu", "--output-dir", self.out,
+                                "--layers", "clip*", code=0)
+        lines = [line for line in several.stderr.splitlines() if line.startswith("Layer ")]
+        self.assertEqual(len(lines), 4)
+        for model in ("gen_odd", "twin"):
+            self.assertEqual(len([line for line in lines if re.match(rf"Layer Clip_\S+ \({model}\): CPU(-NOOPT)? = success", line)]), 2, lines)
+        one = self.discover("gen_odd", "ort-cpu", "--layers", "clip*", code=0)
+        self.assertRegex(one.stderr, r"\nLayer Clip_\S+: CPU = success\n")
+
     def test_a_dry_run_runs_nothing(self):
         done = self.discover("gen_odd", "ort-cpu", "--dry-run", code=0)
         self.assertIn("execute: 18 to run", done.stdout)
@@ -209,6 +233,86 @@ class Selection(Farm):
         self.discover("gen_repeat_cnn", "ort-cpu", *strict, "--fail-on", "never", code=0)
         used = self.report("gen_repeat_cnn")["ops"]["Conv_stem.out"]["executors"]["cpu-noopt"]["tolerance_used"]
         self.assertEqual(used["fp_max_tol"], 1e-12)
+
+
+FLOAT, INT64, BOOL = 1, 7, 9  # ONNX's numbers
+
+
+class Names(Farm):
+    """Words of the command line that only the models can know."""
+
+    def model(self, name, batch="batch"):
+        path = self.folder / f"{name}.onnx"
+        path.write_bytes(onnx_model([("Relu", ["image"], ["r"]), ("Add", ["r", "mask"], ["y"])],
+                                    [("image", FLOAT, [batch, 4]), ("mask", FLOAT, [4])], [("y", FLOAT, [batch, 4])]))
+        return path
+
+    def errors(self, done):
+        return [line for line in done.stderr.splitlines() if line.startswith("Error: ")]
+
+    def array(self, name, values):
+        """A .npy file of float32."""
+        header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({', '.join(map(str, values[0]))},), }}"
+        header += " " * (63 - (10 + len(header)) % 64) + "\n"
+        folder = self.folder / "arrays"
+        folder.mkdir(exist_ok=True)
+        data = struct.pack(f"<{len(values[1])}f", *values[1])
+        (folder / f"{name}.npy").write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + data)
+        return folder
+
+    def test_a_dim_that_the_model_lacks_is_an_error_before_any_work(self):
+        model = self.model("net")
+        for more in ((), ("--dry-run",)):
+            done = self.discover(str(model), "null", "--dim", "batc=2", *more, code=1)
+            self.assertEqual(self.errors(done), ["Error: --dim batc would change nothing; net: no input has a dim named 'batc' (its dims with "
+                                                 "names: batch)"])
+            self.assertEqual(self.files(), {})
+        self.discover(str(model), "null", "--dim", "batch=2", code=0)
+
+    def test_of_several_models_one_must_have_the_dim(self):
+        models = ("--model", self.model("net"), "--model", self.model("other", "n"), "--chip", "null", "--output-dir", self.out)
+        self.run_farm("discover", *models, "--dim", "batch=2", "--dim", "n=3", code=0)
+        shutil.rmtree(self.out)
+        done = self.run_farm("discover", *models, "--dim", "batch=2", "--dim", "m=3", code=1)
+        self.assertEqual(len(self.errors(done)), 1, done.stderr)
+        self.assertRegex(done.stderr, r"--dim m .* net: .*batch.* other: .*\bn\b")
+        self.assertEqual(self.files(), {})
+        (self.folder / "bad.onnx").write_bytes(b"no")
+        done = self.run_farm("discover", *models, "--model", self.folder / "bad.onnx", "--dim", "batch=2", code=1)
+        self.assertEqual(len(self.errors(done)), 1, done.stderr)
+        self.assertEqual(len(self.report("other")["ops"]), 2)
+
+    def test_a_dim_of_two_values_is_a_usage_error(self):
+        done = self.discover(str(self.model("net")), "null", "--dim", "batch=2", "--dim", "batch=3", code=2)
+        self.assertIn("batch", done.stderr)
+
+    def test_arrays_that_fit_no_input_are_an_error_before_any_work(self):
+        folder = self.array("imgae", ((1, 4), [1.0] * 4))
+        done = self.discover(str(self.model("net")), "ort-cpu", "--inputs", folder, code=1)
+        errors = self.errors(done)
+        self.assertEqual(len(errors), 1, done.stderr)
+        self.assertIn("imgae", errors[0])
+        self.assertIn("net has the inputs image, mask", errors[0])
+        self.assertEqual(self.files(), {})
+
+    def test_what_comes_from_arrays_and_what_does_not_is_told(self):
+        self.array("image", ((1, 4), [1.0] * 4))
+        folder = self.array("maks", ((4,), [1.0] * 4))
+        done = self.discover(str(self.model("net")), "ort-cpu", "--inputs", folder, code=0)
+        self.assertIn("[Inputs] net: 1 of 3 layer inputs come from 1 array(s) of --inputs, the others are random (model inputs without an "
+                      "array: mask)", done.stderr)
+        self.assertIn("[Inputs] no layer has an input of the name maks", done.stderr)
+
+
+class Values(Farm):
+    def test_a_shape_that_depends_on_values_is_that_of_the_reference(self):
+        model = self.folder / "values.onnx"
+        model.write_bytes(onnx_model([("NonZero", ["keep"], ["places"])], [("keep", BOOL, [3, 5])], [("places", INT64, [2, "n"])]))
+        self.discover(str(model), "host-cpu", "--executors", "llvm-cpu", code=0)
+        (result,) = [entry["executors"]["llvm-cpu"] for entry in self.report("values")["ops"].values()]
+        self.assertEqual(result["status"], "success")
+        # As many as are true among the drawn ones; the run that shows shapes has none, or all.
+        self.assertNotIn(result["_num_elements"], (0, 30))
 
 
 class Refusals(Farm):
@@ -290,6 +394,51 @@ class Refusals(Farm):
             target.mkdir(mode=0o500)
         done = self.discover("gen_odd", "null", out=target, code=1)
         self.assertIn("output folder", done.stderr)
+
+    def test_what_stands_in_the_way_in_the_cache_is_named_and_no_model_blamed(self):
+        for taken in ("blobs", "scratch", "blobs/ab"):
+            with self.subTest(taken):
+                path = self.cache / taken
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text("a file where a folder should be")
+                done = self.discover("gen_odd", "null", code=1)
+                errors = [line for line in done.stderr.splitlines() if line.startswith("Error: ")]
+                self.assertEqual(len(errors), 1, done.stderr)
+                self.assertIn(str(path), errors[0])
+                self.assertIn("LAYERFARM_CACHE_DIR", errors[0])
+                self.assertNotIn("gen_odd", done.stderr)
+                path.unlink()
+
+    def test_a_folder_for_failed_cases_that_cannot_be_is_found_before_the_work(self):
+        (self.folder / "file").write_text("x")
+        for kept in (self.folder / "file", self.folder / "file" / "below", pathlib.Path("/proc/layerfarm-kept")):
+            with self.subTest(kept):
+                done = self.discover("gen_odd", "null", "--keep-failed", kept, code=1)
+                self.assertIn("Error: --keep-failed: cannot write into " + str(kept), done.stderr)
+                self.assertFalse(self.out.exists())
+        self.discover("gen_odd", "null", "--keep-failed", self.folder / "deep" / "kept", code=0)
+        self.assertFalse((self.folder / "deep").exists())
+
+    def test_a_limit_of_the_shell_that_is_too_small_is_named(self):
+        for limit, value, flag in ((resource.RLIMIT_NOFILE, 64, "-n"), (resource.RLIMIT_STACK, 64 << 10, "-s"),
+                                   (resource.RLIMIT_AS, 1 << 30, "-v")):
+            with self.subTest(flag):
+                done = self.discover_under(limit, (value, value), code=1)
+                errors = [line for line in done.stderr.splitlines() if line.startswith("Error: ")]
+                self.assertEqual(len(errors), 1, done.stderr)
+                self.assertIn(f"ulimit {flag}", errors[0])
+                self.assertFalse(self.out.exists())
+
+    def test_a_soft_limit_of_the_shell_is_raised(self):
+        for limit, value in ((resource.RLIMIT_NOFILE, 64), (resource.RLIMIT_STACK, 128 << 10)):
+            self.discover_under(limit, (value, resource.getrlimit(limit)[1]), code=0)
+
+    def discover_under(self, limit, values, code):
+        done = subprocess.run(self.command("discover", "--model", MODELS / "gen_odd.onnx", "--chip", "ort-cpu", "--workers", "2",
+                                           "--output-dir", self.out), env=self.env, cwd=self.folder, capture_output=True, text=True,
+                              timeout=LONGEST, preexec_fn=lambda: resource.setrlimit(limit, values))
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return done
 
     def test_version_and_help_need_nothing(self):
         self.assertRegex(self.run_farm("--version", code=0).stdout, r"^layerfarm \d+\.\d+\.\d+ \(commit \S+, protocol 1-1\)\n$")

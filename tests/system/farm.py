@@ -14,6 +14,36 @@ MODELS = pathlib.Path(__file__).resolve().parent.parent / "data" / "models"
 LONGEST = 240  # seconds; no wait in these tests is longer
 
 
+def onnx_model(nodes, inputs, outputs):
+    """Bytes of an ONNX model of opset 17. Nodes are (op type, inputs, outputs), values (name, element type, dims); a dim is a number or a
+    name."""
+
+    def varint(number):
+        out = b""
+        while number > 0x7F:
+            out += bytes([number & 0x7F | 0x80])
+            number >>= 7
+        return out + bytes([number])
+
+    def number(field, value):
+        return varint(field << 3) + varint(value)
+
+    def part(field, content):
+        content = content.encode() if isinstance(content, str) else content
+        return varint(field << 3 | 2) + varint(len(content)) + content
+
+    def value(name, dtype, dims):
+        shape = b"".join(part(1, part(2, dim) if isinstance(dim, str) else number(1, dim)) for dim in dims)
+        return part(1, name) + part(2, part(1, number(1, dtype) + part(2, shape)))
+
+    graph = b""
+    for op_type, taken, made in nodes:
+        graph += part(1, b"".join(part(1, name) for name in taken) + b"".join(part(2, name) for name in made) + part(4, op_type))
+    graph += part(2, "graph")
+    graph += b"".join(part(11, value(*each)) for each in inputs) + b"".join(part(12, value(*each)) for each in outputs)
+    return number(1, 8) + part(7, graph) + part(8, number(2, 17))
+
+
 class Farm(unittest.TestCase):
     maxDiff = 4000
 

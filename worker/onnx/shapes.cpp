@@ -7,8 +7,10 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 
 #include "shared/base/files.h"
+#include "shared/domain/layer.h"
 #include "worker/onnx/data_files.h"
 #include "worker/onnx/ranges.h"
 
@@ -41,18 +43,24 @@ void set_dims(pb::TypeProto& type, const std::map<std::string, std::int64_t>& va
 std::map<std::string, std::int64_t> fix_inputs(LoadedModel& model, const Dims& dims) {
   std::map<std::string, std::int64_t> values(dims.begin(), dims.end());
   std::map<std::string, std::int64_t> unused = values;
+  std::set<std::string> named;
   for (pb::ValueInfoProto& input : *model.proto.mutable_graph()->mutable_input()) {
     if (!input.type().has_tensor_type()) continue;
     for (const auto& dim : input.type().tensor_type().shape().dim()) {
       if (!dim.has_dim_param() || dim.dim_param().empty()) continue;
       values.emplace(dim.dim_param(), 1);
+      named.insert(dim.dim_param());
       unused.erase(dim.dim_param());
     }
     set_dims(*input.mutable_type(), values, 1);
   }
-  for (const auto& [name, value] : unused)
-    model.notes.push_back("no input has a dim named '" + name + "', so --dim " + name +
-                          " changes nothing");
+  std::string known;
+  for (const std::string& name : named) known += (known.empty() ? "" : ", ") + name;
+  for (const auto& [name, value] : unused) {
+    model.notes.push_back(domain::unknown_dim_note(name) +
+                          (known.empty() ? " (none of its dims has a name)"
+                                         : " (its dims with names: " + known + ")"));
+  }
   return values;
 }
 

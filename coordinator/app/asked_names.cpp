@@ -1,0 +1,79 @@
+#include "coordinator/app/asked_names.h"
+
+#include <algorithm>
+#include <iterator>
+#include <optional>
+#include <set>
+
+namespace layerfarm::coordinator::app {
+namespace {
+
+constexpr std::size_t kMostListed = 10;
+
+std::string join(const std::vector<std::string>& words, const std::string& separator = ", ") {
+  std::string out;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (i == kMostListed) return out + separator + "...";
+    out += (i == 0 ? "" : separator) + words[i];
+  }
+  return out;
+}
+
+/// What the model's reader noted about a name that it lacks; none when it has it.
+std::optional<std::string> note_about(const std::string& dim, const domain::ModelAnalysis& model) {
+  const std::string start = domain::unknown_dim_note(dim);
+  for (const std::string& note : model.notes) {
+    if (note.starts_with(start)) return note;
+  }
+  return std::nullopt;
+}
+
+void check_dims(const DiscoverOptions& options, std::span<const ReadModel> models,
+                AskedNames& out) {
+  for (const auto& [name, value] : options.dims) {
+    std::vector<std::string> lacking;
+    for (const ReadModel& read : models) {
+      if (const auto note = note_about(name, *read.model))
+        lacking.push_back(read.name + ": " + *note);
+    }
+    if (models.empty() || lacking.size() < models.size()) continue;
+    const std::string error = "--dim " + name + " would change nothing; " + join(lacking, "; ");
+    if (std::find(out.errors.begin(), out.errors.end(), error) == out.errors.end())
+      out.errors.push_back(error);
+  }
+}
+
+void check_inputs(const InputFiles& inputs, std::span<const ReadModel> models, AskedNames& out) {
+  if (inputs.set.folder.is_zero() || !inputs.all_known || models.empty()) return;
+  std::set<std::string> used;
+  std::vector<std::string> asked;
+  for (const ReadModel& read : models) {
+    const InputUse use = input_use(inputs, *read.model);
+    used.insert(use.used.begin(), use.used.end());
+    asked.push_back(read.name + " has the inputs " +
+                    (use.missing.empty() ? "(none)" : join(use.missing)));
+    out.lines.push_back("[Inputs] " + read.name + ": " + input_use_text(use));
+  }
+  std::vector<std::string> unused;
+  std::set_difference(inputs.names.begin(), inputs.names.end(), used.begin(), used.end(),
+                      std::back_inserter(unused));
+  if (used.empty()) {
+    out.errors.push_back("--inputs: no layer has an input of a name that " + inputs.set.path +
+                         " holds (" + join(inputs.names) + "); " + join(asked, "; "));
+  } else if (!unused.empty()) {
+    out.lines.push_back("[Inputs] no layer has an input of the name " + join(unused) +
+                        "; nothing is taken from there");
+  }
+}
+
+}  // namespace
+
+AskedNames check_asked_names(const DiscoverOptions& options, const InputFiles& inputs,
+                             std::span<const ReadModel> models) {
+  AskedNames out;
+  check_dims(options, models, out);
+  check_inputs(inputs, models, out);
+  return out;
+}
+
+}  // namespace layerfarm::coordinator::app

@@ -1,0 +1,63 @@
+#include "coordinator/app/asked_names.h"
+
+#include <doctest/doctest.h>
+
+using namespace layerfarm;
+using namespace layerfarm::coordinator::app;
+
+namespace {
+
+domain::ModelAnalysis model_without(const std::vector<std::string>& dims) {
+  domain::ModelAnalysis out;
+  for (const std::string& dim : dims)
+    out.notes.push_back(domain::unknown_dim_note(dim) + " (its dims with names: batch)");
+  out.layers.resize(1);
+  out.layers[0].input_names = {"image"};
+  out.layers[0].output_names = {"y"};
+  return out;
+}
+
+InputFiles arrays(std::vector<std::string> names) {
+  InputFiles out;
+  out.names = std::move(names);
+  out.set.folder = base::digest_of("arrays");
+  out.set.path = "/arrays";
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("a dim that no model has is an error with the names there are; one has it: all is well") {
+  const domain::ModelAnalysis lacks = model_without({"batc"});
+  const domain::ModelAnalysis has = model_without({});
+  DiscoverOptions options;
+  options.dims = {{"batc", 2}, {"batch", 2}};
+  const ReadModel both[2] = {{"a", &lacks}, {"b", &has}};
+  CHECK(check_asked_names(options, {}, both).errors.empty());
+  const AskedNames one = check_asked_names(options, {}, {both, 1});
+  REQUIRE(one.errors.size() == 1);
+  CHECK(one.errors[0] ==
+        "--dim batc would change nothing; a: no input has a dim named 'batc' (its dims with names: "
+        "batch)");
+  // A model that could not be read has no say.
+  CHECK(check_asked_names(options, {}, {}).errors.empty());
+}
+
+TEST_CASE("arrays of which none fits are an error, some that do not fit a line") {
+  const domain::ModelAnalysis model = model_without({});
+  const ReadModel read[1] = {{"net", &model}};
+  const AskedNames none = check_asked_names({}, arrays({"imgae"}), read);
+  REQUIRE(none.errors.size() == 1);
+  CHECK(none.errors[0] ==
+        "--inputs: no layer has an input of a name that /arrays holds (imgae); net has the inputs "
+        "image");
+  const AskedNames some = check_asked_names({}, arrays({"image", "mask"}), read);
+  CHECK(some.errors.empty());
+  CHECK(some.lines == std::vector<std::string>{
+                          "[Inputs] net: 1 of 1 layer inputs come from 1 array(s) of --inputs",
+                          "[Inputs] no layer has an input of the name mask; nothing is taken from "
+                          "there"});
+  InputFiles damaged = arrays({});
+  damaged.all_known = false;
+  CHECK(check_asked_names({}, damaged, read).errors.empty());
+}
