@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 #include <optional>
+#include <type_traits>
 #include <utility>
 
 namespace layerfarm::worker::onnx {
@@ -441,26 +442,43 @@ std::optional<Pair> broadcast_pair(const std::vector<const Constant*>& inputs) {
               broadcast(inputs[1]->written_out(), *dims)};
 }
 
-std::optional<Constant> multiply(const std::vector<const Constant*>& inputs) {
+/// Unsigned for Add, Sub and Mul, so that an overflow wraps as it does in every engine. Nothing
+/// when an engine would stop the process.
+template <typename Signed>
+std::optional<Bytes> integer_arithmetic(const std::string& op, const Pair& pair) {
+  using Unsigned = std::make_unsigned_t<Signed>;
+  const auto wrapped = [&](auto work) {
+    return combine<Unsigned, Unsigned>(pair.left, pair.right, work);
+  };
+  if (op == "Add") return wrapped([](Unsigned a, Unsigned b) { return a + b; });
+  if (op == "Sub") return wrapped([](Unsigned a, Unsigned b) { return a - b; });
+  if (op == "Mul") return wrapped([](Unsigned a, Unsigned b) { return a * b; });
+  bool defined = true;
+  Bytes quotients = combine<Signed, Signed>(pair.left, pair.right, [&](Signed a, Signed b) {
+    const bool fine = b != 0 && !(a == std::numeric_limits<Signed>::min() && b == -1);
+    defined = defined && fine;
+    return fine ? a / b : Signed{0};
+  });
+  if (!defined) return std::nullopt;
+  return quotients;
+}
+
+/// Shapes are integers; of real numbers only products are wanted.
+std::optional<Constant> arithmetic(const std::string& op,
+                                   const std::vector<const Constant*>& inputs) {
   const auto pair = broadcast_pair(inputs);
   if (!pair) return std::nullopt;
-  const auto times = [](auto a, auto b) { return a * b; };
   const TensorType type{inputs[0]->type.dtype, pair->dims};
-  switch (type.dtype) {
-    // Unsigned, so that an overflow wraps as it does in every engine.
-    case DType::Int64:
-      return make_constant(type,
-                           combine<std::uint64_t, std::uint64_t>(pair->left, pair->right, times));
-    case DType::Int32:
-      return make_constant(type,
-                           combine<std::uint32_t, std::uint32_t>(pair->left, pair->right, times));
-    case DType::Float32:
-      return make_constant(type, combine<float, float>(pair->left, pair->right, times));
-    case DType::Float64:
-      return make_constant(type, combine<double, double>(pair->left, pair->right, times));
-    default:
-      return std::nullopt;
-  }
+  const auto times = [](auto a, auto b) { return a * b; };
+  std::optional<Bytes> out;
+  if (type.dtype == DType::Int64) out = integer_arithmetic<std::int64_t>(op, *pair);
+  if (type.dtype == DType::Int32) out = integer_arithmetic<std::int32_t>(op, *pair);
+  if (type.dtype == DType::Float32 && op == "Mul")
+    out = combine<float, float>(pair->left, pair->right, times);
+  if (type.dtype == DType::Float64 && op == "Mul")
+    out = combine<double, double>(pair->left, pair->right, times);
+  if (!out) return std::nullopt;
+  return make_constant(type, std::move(*out));
 }
 
 std::optional<Constant> equal(const std::vector<const Constant*>& inputs) {
@@ -546,7 +564,7 @@ std::optional<Constant> evaluate(const pb::NodeProto& node,
   if (op == "ConstantOfShape") return constant_of_shape(node, inputs);
   if (op == "Reshape") return reshape(node, inputs);
   if (op == "Transpose") return transpose(node, inputs);
-  if (op == "Mul") return multiply(inputs);
+  if (op == "Add" || op == "Sub" || op == "Mul" || op == "Div") return arithmetic(op, inputs);
   if (op == "Equal") return equal(inputs);
   if (op == "Where") return where(inputs);
   return std::nullopt;

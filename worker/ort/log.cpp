@@ -33,8 +33,9 @@ std::string lower(std::string text) {
 }  // namespace
 
 std::vector<std::string> reasons_in(const std::string& message) {
-  constexpr std::array<std::string_view, 5> kWords = {"reason", "not supported", "unsupported",
-                                                      "does not support", "mem_alloc"};
+  // QNN's "Failed to add node." says nothing without the line before it, "... failed for node".
+  constexpr std::array<std::string_view, 6> kWords = {
+      "reason", "not supported", "unsupported", "does not support", "mem_alloc", "failed for node"};
   std::vector<std::string> out;
   for (std::size_t start = 0; start < message.size();) {
     const std::size_t end = std::min(message.find('\n', start), message.size());

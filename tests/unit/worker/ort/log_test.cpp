@@ -21,6 +21,9 @@ TEST_CASE("only lines that give a reason are taken from a message") {
         std::vector<std::string>{"graph finalize failed: MEM_ALLOC, Code: 1002"});
   CHECK(reasons_in("Unsupported data type\nall is well\nthe backend does not support it") ==
         std::vector<std::string>{"Unsupported data type", "the backend does not support it"});
+  CHECK(reasons_in("QNN.backendValidateOpConfig() failed for node `n0` of type `Transpose` with "
+                   "error code 3110")
+            .size() == 1);
   CHECK(reasons_in("profiling off").empty());
   CHECK(reasons_in("").empty());
   CHECK(reasons_in("REASON :").empty());

@@ -33,6 +33,8 @@ struct IreeBench : test::ToolBench {
   std::unique_ptr<Toolchain> iree = make_toolchain("iree");
   std::vector<domain::Layer> layers;
   std::vector<std::size_t> batches;  ///< layers in each run of the compiler
+  /// Gives layers more than their module before they are compiled.
+  std::function<void(std::vector<domain::Layer>&)> prepare_layers;
 
   IreeBench() {
     helpers.on_sidecar = [](const std::string& request) { return combine(json::parse(request)); };
@@ -114,6 +116,7 @@ struct IreeBench : test::ToolBench {
       layers[i].module.blob = blobs.put(words[i]).value();
       jobs.push_back({&layers[i]});
     }
+    if (prepare_layers) prepare_layers(layers);
     batches.clear();
     return compile_stage(*iree, chip, chip.executors[0], jobs, context());
   }
@@ -152,9 +155,7 @@ TEST_CASE(
   CHECK(bench.blobs.get(out[0].artifact->blob).value() == "artifact of 3");
 }
 
-TEST_CASE(
-    "the command line compiles for this machine, with float64 as it is, bounded by the batch's n "
-    "times the unit") {
+TEST_CASE("the command line compiles for this machine, bounded by the batch's n times the unit") {
   IreeBench bench;
   bench.compile({"good", "good"});
   const process::Command& command = bench.runner.commands().at(0);
@@ -163,9 +164,28 @@ TEST_CASE(
   };
   CHECK(has("--iree-hal-local-target-device-backends=llvm-cpu"));
   CHECK(has("--iree-llvmcpu-target-cpu=host"));
-  CHECK(has("--iree-input-demote-f64-to-f32=false"));
+  CHECK_FALSE(has("--iree-input-demote-f64-to-f32=false"));
   CHECK(command.bounds.wall == std::chrono::milliseconds(2 * bench.step.limits.compile_timeout_ms));
   CHECK(std::filesystem::path(command.argv[0]).is_absolute());
+}
+
+TEST_CASE("float64 stays what it is for layers that take or give it, and for no other") {
+  IreeBench bench;
+  bench.prepare_layers = [](std::vector<domain::Layer>& layers) {
+    layers[1].outputs = {{domain::DType::Float64, {2}}};
+    layers[2].inputs = {{.type = {domain::DType::Float64, {2}}}};
+    layers[3].inputs = {{.type = {domain::DType::Float32, {2}}}};
+  };
+  const auto out = bench.compile({"good", "good", "good", "good"});
+  CHECK(bench.batches == std::vector<std::size_t>{2, 2});
+  const auto keeps = [&bench](std::size_t at) {
+    const auto& argv = bench.runner.commands().at(at).argv;
+    return std::count(argv.begin(), argv.end(), "--iree-input-demote-f64-to-f32=false") == 1;
+  };
+  CHECK_FALSE(keeps(0));
+  CHECK(keeps(1));
+  CHECK(out[0].artifact->blob == out[3].artifact->blob);
+  CHECK(out[1].artifact->blob == out[2].artifact->blob);
 }
 
 TEST_CASE("options of the chip reach the command line: another backend takes no processor name") {
