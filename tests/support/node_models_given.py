@@ -6,14 +6,14 @@ usage: node_models_given.py NODE_FOLDER WORK_FOLDER [NAME...]
 NODE_FOLDER holds <name>/model.onnx and <name>/test_data_set_0/{input,output}_*.pb (scripts/setup --testdata: onnx-testdata-*/node). The inputs go through
 `--inputs`, so through the product's reading of them; what is looked at afterwards are the prepare jobs in the store and their blobs: the inputs byte for byte, the
 outputs within 1e-3 of the value plus 1e-5. Only a model of one layer says something of its outputs: inside a larger one, layers get drawn inputs.
-Prints one line per model: name, state, reason. States: equal, exception (both are said in docs/node-models.md). Needs onnx and numpy; $LAYERFARM_BIN names the programs.
+Prints one line per model: name, state, reason. States (docs/node-models.md): equal; as-onnxruntime = not what the test expects, but bit for bit what plain ONNX Runtime gives or
+refuses; several-layers; exception. What WORK_FOLDER has a report of is not run again. Needs onnx, numpy, onnxruntime; $LAYERFARM_BIN names the programs.
 """
 import concurrent.futures
 import hashlib
 import json
 import os
 import pathlib
-import re
 import sqlite3
 import struct
 import subprocess
@@ -21,6 +21,7 @@ import sys
 
 import numpy as np
 import onnx
+import onnxruntime
 from onnx import helper, numpy_helper
 
 PREPARE, DONE = 2, 1  # domain/outcome.h
@@ -73,6 +74,10 @@ def tensors(folder, kind):
     return found
 
 
+def first_line(text):
+    return text.strip().splitlines()[0] if text.strip() else ""
+
+
 class Check:
     def __init__(self, nodes, work):
         self.nodes = nodes
@@ -82,6 +87,8 @@ class Check:
         """Exit code and what was printed."""
         out = self.work / "out" / name
         out.mkdir(parents=True, exist_ok=True)
+        if (out / "torq_gen_config_model.json").is_file():
+            return 0, ""
         folder = self.nodes / name
         command = [pathlib.Path(os.environ["LAYERFARM_BIN"]) / "layerfarm", "discover", "--model", folder / "model.onnx", "--chip", "ort-cpu", "--workers", "1",
                    "--inputs", folder / "test_data_set_0", "--output-dir", out]
@@ -104,19 +111,20 @@ class Check:
     def state(self, name, code, printed, own, everything):
         path = self.work / "out" / name / "torq_gen_config_model.json"
         if not path.is_file():
-            return "exception", "no report: " + (printed.strip().splitlines() or [f"exit code {code}"])[-1]
+            said = (printed.strip().splitlines() or [f"exit code {code}"])[-1]
+            return "exception", "no report: " + said.rpartition("model.onnx: ")[2]
         report = json.loads(path.read_text())
         if len(report["ops"]) != 1:
-            return "exception", "several layers" if report["ops"] else "no layer"
-        entry = next(iter(report["ops"].values()))
-        for executor, result in entry["executors"].items():
-            if result["status"] == "error":
-                failure = result["failure_report"]
-                return "exception", f"error, {failure.get('_where', '')}: {re.sub(chr(10) + '.*', '', failure['summary'].removeprefix('Fixture/setup failed: '), flags=re.S)}"
-            if result["status"] == "difference":
-                return "exception", f"{executor} differs from the reference: {result.get('_reason', '')}"
+            return ("several-layers", "") if report["ops"] else ("exception", "no layer")
         folder = self.nodes / name / "test_data_set_0"
         given = tensors(folder, "input")
+        for executor, result in next(iter(report["ops"].values()))["executors"].items():
+            if result["status"] == "error":
+                failure = result["failure_report"]
+                text = first_line(failure.get("_text") or failure["summary"].removeprefix("Fixture/setup failed: "))
+                return self.refused(name, given, failure.get("_where", "")), f"{failure.get('_where', '')}: {text}"
+            if result["status"] == "difference":
+                return "exception", f"{executor} differs from the reference: {result.get('_reason', '')}"
         if None in given:
             return "exception", "an input is no tensor"
         graph = onnx.load(self.nodes / name / "model.onnx", load_external_data=False).graph
@@ -126,9 +134,32 @@ class Check:
         # An equal job of an earlier model answers for this one.
         fitting = [one for one in own or everything if digests <= set(one.get("inputs", []))]
         if not fitting:
-            return "exception", "INPUTS ARE NOT WHAT WAS GIVEN"
-        problems = [self.compared(one, tensors(folder, "output")) for one in fitting]
-        return ("equal", "") if "" in problems else ("exception", problems[0])
+            return "exception", "the inputs that were prepared are not those that were given"
+        problems = [(self.compared(one, tensors(folder, "output")), one) for one in fitting]
+        if "" in (problem for problem, _ in problems):
+            return "equal", ""
+        problem, prepared = problems[0]
+        try:
+            plain = self.plain(name, given)
+        except Exception as error:
+            return "exception", f"{problem}; plain ONNX Runtime: {first_line(str(error))}"
+        same = all(np.ascontiguousarray(array).tobytes() == self.blob(digest) for array, digest in zip(plain, prepared["expected"]))
+        return "as-onnxruntime" if same else "exception", problem
+
+    def plain(self, name, given):
+        """The outputs of the whole model by ONNX Runtime alone."""
+        session = onnxruntime.InferenceSession(str(self.nodes / name / "model.onnx"), providers=["CPUExecutionProvider"])
+        return session.run(None, {value.name: array for value, (_, array) in zip(session.get_inputs(), given)})
+
+    def refused(self, name, given, where):
+        """The state of a model that could not be run: whether plain ONNX Runtime cannot either."""
+        if where == "import" or None in given:
+            return "exception"
+        try:
+            self.plain(name, given)
+        except Exception:
+            return "as-onnxruntime"
+        return "exception"
 
     def compared(self, prepared, wanted):
         """Empty, or what is different."""
@@ -156,6 +187,7 @@ class Check:
 
 
 def main():
+    onnxruntime.set_default_logger_severity(4)
     check = Check(pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve())
     names = sys.argv[3:] or sorted(folder.name for folder in check.nodes.iterdir() if (folder / "model.onnx").is_file())
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:

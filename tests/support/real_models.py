@@ -16,7 +16,18 @@ import os
 import pathlib
 import re
 import subprocess
+import tempfile
 import time
+
+
+def distinct_layers(model, chip):
+    """How many layers are unlike each other: the reference jobs of an empty cache."""
+    with tempfile.TemporaryDirectory() as folder:
+        env = dict(os.environ, LAYERFARM_CACHE_DIR=folder)
+        command = [pathlib.Path(os.environ["LAYERFARM_BIN"]) / "layerfarm", "discover", "--dry-run", "--model", model, "--chip", chip, "--output-dir", folder]
+        done = subprocess.run(command, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    found = re.search(r"prepare: (\d+) to run", done.stdout + done.stderr)
+    return int(found.group(1)) if found else None
 
 
 def discover(work, model, chip, workers):
@@ -29,8 +40,7 @@ def discover(work, model, chip, workers):
     done = subprocess.run(command, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     took = time.monotonic() - begun
     (out / "printed.txt").write_text(done.stdout + done.stderr)
-    fresh = re.search(r"Results: (\d+) fresh, (\d+) from the store", done.stdout + done.stderr)
-    return {"model": model.stem, "chip": chip, "code": done.returncode, "seconds": round(took, 1), "fresh": int(fresh.group(1)) if fresh else None}
+    return {"model": model.stem, "chip": chip, "code": done.returncode, "seconds": round(took, 1), "distinct": distinct_layers(model, chip)}
 
 
 def report_of(work, chip, model):
@@ -43,9 +53,14 @@ def first_lines(text, most=160):
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     chosen = next((line for line in lines if re.search(r"\berror\b", line, re.IGNORECASE)), lines[0] if lines else "")
     chosen = re.sub(r"^\S*:\d+:\d+: ", "", chosen)
-    chosen = re.sub(r"'[^']*'|\"[^\"]*\"", lambda found: found.group(0) if re.search(r"onnx\.|torch\.|linalg|Operators", found.group(0)) else "'...'", chosen)
+    # IREE prints the whole operation; its name and its types say enough.
+    operation = re.search(r'"(onnx\.\w+)"', chosen)
+    types = re.search(r" : (\([\w, ]*\) -> \w+)", chosen)
+    chosen = re.sub(r"(explicitly marked illegal): .*", r"\1", chosen)
+    chosen += "".join(f" ({found.group(1)})" for found in (operation, types) if found)
     chosen = re.sub(r"%\w+(:\d+)?|0x[0-9a-f]+", "%", chosen)
-    chosen = re.sub(r"(?<![A-Za-z0-9])\d+|(?<=\bn)\d+", "N", chosen)
+    chosen = re.sub(r"`n\d+\w*`", "`n`", chosen)
+    chosen = re.sub(r"(?<![A-Za-z0-9])\d+", "N", chosen)
     return chosen[:most].replace("|", "\\|")
 
 
@@ -53,7 +68,7 @@ def reason_of(result):
     if result["status"] == "difference":
         return re.sub(r"\d+/\d+ ", "", result.get("_reason", ""))
     failure = result["failure_report"]
-    text = failure.get("_text") or failure["summary"]
+    text = (failure.get("_text") or failure["summary"]).removeprefix("Fixture/setup failed: ")
     return f"{failure.get('_where', failure['type'])}: {first_lines(text)}"
 
 
@@ -62,7 +77,7 @@ def op_type(layer):
 
 
 def runs_table(work, runs):
-    lines = ["| model | chip | layers | distinct results | per executor: success / difference / error | exit | time |", "|---|---|---|---|---|---|---|"]
+    lines = ["| model | chip | layers | distinct layers | per executor: success / difference / error | exit | time |", "|---|---|---|---|---|---|---|"]
     for run in runs:
         report = report_of(work, run["chip"], run["model"])
         if report is None:
@@ -73,7 +88,7 @@ def runs_table(work, runs):
             for name, result in entry["executors"].items():
                 counts[name][result["status"]] += 1
         shown = ", ".join(f"{name} {count['success']} / {count['difference']} / {count['error']}" for name, count in counts.items())
-        lines.append(f"| {run['model']} | {run['chip']} | {len(report['ops'])} | {run['fresh']} | {shown} | {run['code']} | {run['seconds']} s |")
+        lines.append(f"| {run['model']} | {run['chip']} | {len(report['ops'])} | {run['distinct']} | {shown} | {run['code']} | {run['seconds']} s |")
     return lines
 
 

@@ -33,7 +33,7 @@ TEST_CASE("every node but constants becomes a layer with the id of its first out
 
 TEST_CASE("results that nobody reads are inside the module, not results of it") {
   OnnxBench bench;
-  // A Dropout's mask makes it an operator that no provider has; without, it is nothing at all.
+  // Tools refuse results that they would drop from the whole model: a Dropout's mask.
   const auto analysis = bench.analyze(graph_model(R"((float[4] x, bool c) => (float[4] z) {
     y, mask = Dropout(x)
     values, places = TopK(y, k)
