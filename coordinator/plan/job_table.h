@@ -30,7 +30,7 @@ struct JobRecord {
   std::uint32_t example =
       kNone;  ///< a case whose work this is: layer, chip, executor and options are found by it
   std::uint32_t waiting =
-      kNone;  ///< first of the cases that wait for it (a list through CaseBook's links)
+      kNone;  ///< first of the cases that wait for it (a list through the links of Cases)
   std::uint32_t uses = 0;  ///< open cases and jobs that want it
   std::uint32_t needs[2] = {kNone, kNone};
   std::uint16_t run = 0;  ///< the run that it was made for (an index)
