@@ -65,12 +65,17 @@ base::Result<Added> CaseBook::add(PlanRequest request) {
         std::to_string(cases) + " cases are more than one coordinator can hold; split the request");
   }
   book.begin_turn();
+  Added out;
+  out.first_file = FileId(book.tables.files());
   const auto chips = static_cast<std::uint32_t>(request.chips.size());
-  const std::uint32_t first_file = book.tables.files();
   const std::uint32_t number = book.tables.add_request(std::move(request));
-  for (std::uint32_t chip = 0; chip < chips; ++chip)
-    book.cases.add(book.tables.add_file(number, chip, book.turn.groups));
-  return Added{FileId(first_file), book.end_turn()};
+  for (std::uint32_t chip = 0; chip < chips; ++chip) {
+    const std::uint32_t file = book.tables.add_file(number, chip, book.turn.groups);
+    book.cases.add(file);
+    out.counts += book.cases.counts(file);
+  }
+  out.turn = book.end_turn();
+  return out;
 }
 
 Turn CaseBook::on_settled(JobId id, const JobAnswer& answer) {

@@ -73,8 +73,22 @@ struct Turn {
   std::vector<CaseSettled> settled;
 };
 
+struct FileCounts {
+  std::uint64_t cases = 0;  ///< selected: tested, copied and skipped ones
+  std::uint64_t settled = 0;
+  std::uint64_t layers = 0;  ///< selected
+
+  FileCounts& operator+=(const FileCounts& other) {
+    cases += other.cases;
+    settled += other.settled;
+    layers += other.layers;
+    return *this;
+  }
+};
+
 struct Added {
   FileId first_file;  ///< one for each chip of the request, in its order
+  FileCounts counts;  ///< of all of them
   Turn turn;
 };
 
@@ -99,12 +113,6 @@ struct JobContent {
   base::Digest prepare_key;
   base::Digest compile_key;
   base::Digest execute_key;
-};
-
-struct FileCounts {
-  std::uint64_t cases = 0;  ///< selected: tested, copied and skipped ones
-  std::uint64_t settled = 0;
-  std::uint64_t layers = 0;  ///< selected
 };
 
 class CaseBook {

@@ -21,11 +21,11 @@ Forecast& Forecast::operator+=(const Forecast& other) {
   return *this;
 }
 
-Forecast forecast(const Turn& turn, const FileCounts& counts, std::uint32_t workers) {
+Forecast forecast(const Added& added, std::size_t workers) {
   Forecast out;
-  out.cases = counts.cases;
-  out.open = counts.cases - counts.settled;
-  for (const CaseSettled& settled : turn.settled) {
+  out.cases = added.counts.cases;
+  out.open = added.counts.cases - added.counts.settled;
+  for (const CaseSettled& settled : added.turn.settled) {
     switch (settled.how) {
       case How::Judged:
         ++out.known;
@@ -46,7 +46,7 @@ Forecast forecast(const Turn& turn, const FileCounts& counts, std::uint32_t work
     }
   }
   std::int64_t alone_us = 0;
-  for (const PlannedJob& job : turn.jobs) {
+  for (const PlannedJob& job : added.turn.jobs) {
     if (job.known) continue;
     const auto stage = static_cast<std::size_t>(job.stage);
     ++out.jobs[stage];
@@ -58,7 +58,8 @@ Forecast forecast(const Turn& turn, const FileCounts& counts, std::uint32_t work
     out.work_us += job.cost_us;
     if (job.exclusive) alone_us += job.cost_us;
   }
-  out.expected_us = alone_us + (out.work_us - alone_us) / std::max<std::int64_t>(workers, 1);
+  out.expected_us = alone_us + (out.work_us - alone_us) /
+                                   std::max<std::int64_t>(static_cast<std::int64_t>(workers), 1);
   return out;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 
 #include "coordinator/plan/case_book.h"
@@ -26,6 +27,7 @@ struct Forecast {
   Forecast& operator+=(const Forecast& other);
 };
 
-[[nodiscard]] Forecast forecast(const Turn& turn, const FileCounts& counts, std::uint32_t workers);
+/// Of one model. A book of several models makes one for each; they add up.
+[[nodiscard]] Forecast forecast(const Added& added, std::size_t workers);
 
 }  // namespace layerfarm::coordinator::plan

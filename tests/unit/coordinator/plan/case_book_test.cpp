@@ -924,7 +924,7 @@ TEST_CASE("a dry run tells what is known, what would run and how long that may t
   book.set_typical_times(typical);
   const auto added = book.add(request(analysis, {target}));
   REQUIRE(added.has_value());
-  const Forecast told = forecast(added->turn, book.counts(added->first_file), 2);
+  const Forecast told = forecast(*added, 2);
   CHECK(told.cases == 4);
   CHECK(told.known == 1);
   CHECK(told.open == 3);

@@ -1,0 +1,132 @@
+#include "coordinator/app/model_reports.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "coordinator/report/report_files.h"
+
+namespace layerfarm::coordinator::app {
+namespace fs = std::filesystem;
+namespace json = report::json;
+using base::ErrorCode;
+using base::fail;
+using base::Result;
+
+std::string join(const std::vector<std::string>& words) {
+  std::string out;
+  for (const std::string& word : words) out += (out.empty() ? "" : ", ") + word;
+  return out;
+}
+
+plan::PlanOptions plan_options_of(const DiscoverOptions& options) {
+  plan::PlanOptions out;
+  out.skip_mode = options.skip_mode;
+  out.recompute = options.recompute;
+  switch (options.dedup) {
+    case Dedup::Off:
+      out.dedup = plan::Dedup::Off;
+      break;
+    case Dedup::IgnoreFloatValues:
+      out.dedup = plan::Dedup::Loose;
+      break;
+    case Dedup::Exact:
+      out.dedup = plan::Dedup::Exact;
+      break;
+  }
+  out.skip_executors = options.skip_executors;
+  out.skip_ops = options.skip_ops;
+  out.executors = options.executors;
+  out.layers = options.layers;
+  out.collect_timing = options.collect_timing;
+  out.timing_runs = std::max(1, options.timing_runs);
+  out.tolerance = {options.tolerance_avg, options.tolerance_max, options.tolerance_abs_frac};
+  return out;
+}
+
+Result<std::vector<OpenedReport>> ModelReports::open(const Reading& reading) {
+  std::vector<OpenedReport> out;
+  for (const auto& chip : request_.chips) {
+    auto paths = place(reading.file, chip->spec.name);
+    if (!paths) return fail(paths.error());
+    auto opened = open_report(setup(reading, chip, std::move(*paths)));
+    if (!opened) return fail(opened.error());
+    say_opened(reading.file, *opened);
+    out.push_back(std::move(*opened));
+  }
+  return out;
+}
+
+Result<report::ReportPaths> ModelReports::place(const ModelFile& model, const std::string& chip) {
+  fs::path folder = request_.output_folder / model.folder;
+  if (request_.chips.size() > 1) folder /= chip;
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error)
+    return fail(ErrorCode::Internal,
+                "cannot make the folder " + folder.string() + ": " + error.message());
+  report::ReportPaths paths = report::report_paths(folder, model.name);
+  if (request_.chips.size() > 1) return paths;
+  // One chip takes the classic names; another chip's files there move out of the way (design.md,
+  // section 8).
+  auto old = report::load_config(paths.report);
+  if (!old) {
+    if (old.error().code == ErrorCode::NotFound) return paths;
+    return fail(old.error());
+  }
+  const std::string there(old->get_text("_chip"));
+  if (there.empty() || there == chip) return paths;
+  auto moved = report::move_aside(paths, there);
+  if (!moved) return fail(moved.error());
+  for (const auto& path : *moved)
+    console_.say("[ExecutorJSON] results of chip " + there + " moved to " + path.string());
+  return paths;
+}
+
+ReportSetup ModelReports::setup(const Reading& reading,
+                                const std::shared_ptr<const plan::PlanChip>& chip,
+                                report::ReportPaths paths) const {
+  ReportSetup out;
+  out.model_name = reading.file.name;
+  if (request_.models.size() > 1) out.label = reading.label();
+  out.model = reading.model;
+  out.chip = chip;
+  out.paths = std::move(paths);
+  out.settings = settings();
+  out.reference = reference_name(request_.machine.reference);
+  out.tools = {{chip->spec.toolchain, chip->tool.version}};
+  out.rule = request_.options.recommend_by_timing ? report::Rule::Timing : report::Rule::Priority;
+  out.options = options_;
+  out.inputs = request_.inputs.set;
+  out.reference_tool = request_.machine.reference;
+  return out;
+}
+
+json::Value ModelReports::settings() const {
+  json::Object dims;
+  for (const auto& [name, value] : request_.options.dims) dims.set(name, value);
+  json::Object inputs;
+  if (request_.inputs.set.folder.is_zero()) {
+    inputs.set("seed", static_cast<std::int64_t>(request_.inputs.set.seed));
+  } else {
+    inputs.set("folder", request_.inputs.set.folder.hex());
+  }
+  json::Object out;
+  out.set("dims", std::move(dims));
+  out.set("inputs", std::move(inputs));
+  return out;
+}
+
+void ModelReports::say_opened(const ModelFile& model, const OpenedReport& opened) {
+  if (!opened.warning.empty()) console_.say("[ONNXtoMLIR] " + model.name + ": " + opened.warning);
+  const std::string start = "[ExecutorJSON] " + opened.report.setup.line_start();
+  if (!opened.takeover.set_aside.empty()) console_.say(start + opened.takeover.set_aside);
+  if (!opened.takeover.edited.empty()) {
+    console_.say(start +
+                 "recommendations edited by hand are kept: " + join(opened.takeover.edited));
+  }
+  if (const std::string line = missing_times_line(opened.report); !line.empty()) console_.say(line);
+}
+
+}  // namespace layerfarm::coordinator::app

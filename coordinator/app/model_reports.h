@@ -1,0 +1,45 @@
+// ModelReports: where the reports of a model go, one per chip, and what is taken over from the
+// files that are there. Loop thread only.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "coordinator/app/console.h"
+#include "coordinator/app/discover_request.h"
+#include "coordinator/app/model_reading.h"
+#include "coordinator/app/run_reports.h"
+
+namespace layerfarm::coordinator::app {
+
+/// The user's options, as planning takes them.
+[[nodiscard]] plan::PlanOptions plan_options_of(const DiscoverOptions& options);
+
+class ModelReports {
+ public:
+  ModelReports(const DiscoverRequest& request, Console& console)
+      : request_(request), console_(console), options_(plan_options_of(request.options)) {}
+
+  /// Opens a report for each chip, in their order, and says what became of older files.
+  [[nodiscard]] base::Result<std::vector<OpenedReport>> open(const Reading& reading);
+  [[nodiscard]] const plan::PlanOptions& plan_options() const { return options_; }
+
+ private:
+  [[nodiscard]] base::Result<report::ReportPaths> place(const ModelFile& model,
+                                                        const std::string& chip);
+  [[nodiscard]] ReportSetup setup(const Reading& reading,
+                                  const std::shared_ptr<const plan::PlanChip>& chip,
+                                  report::ReportPaths paths) const;
+  [[nodiscard]] report::json::Value settings() const;
+  void say_opened(const ModelFile& model, const OpenedReport& opened);
+
+  const DiscoverRequest& request_;
+  Console& console_;
+  plan::PlanOptions options_;
+};
+
+/// "a, b, c"
+[[nodiscard]] std::string join(const std::vector<std::string>& words);
+
+}  // namespace layerfarm::coordinator::app
