@@ -18,6 +18,8 @@
 #include "worker/toolchain/file_digests.h"
 #include "worker/toolchain/iree_messages.h"
 #include "worker/toolchain/programs.h"
+#include "worker/toolchain/tool_options.h"
+#include "worker/toolchain/tool_results.h"
 #include "worker/toolchain/tool_step.h"
 #include "worker/toolchain/toolchain.h"
 
@@ -50,12 +52,6 @@ fs::path run_program() {
                      : fs::path(own);
 }
 
-std::string option(const domain::Options& options, const std::string& key,
-                   const std::string& otherwise) {
-  const auto found = options.find(key);
-  return found == options.end() || found->second.empty() ? otherwise : found->second;
-}
-
 /// What is asked of iree-compile for one executor.
 struct Target {
   std::string backend;
@@ -67,8 +63,8 @@ struct Target {
 Target target_of(const domain::ChipSpec& chip, const domain::ExecutorSpec& executor) {
   const domain::Options options = domain::merged_options(chip, executor);
   Target out;
-  out.backend = option(options, "backend", executor.name);
-  if (out.backend == "llvm-cpu") out.cpu = option(options, "target_cpu", "host");
+  out.backend = text_option(options, "backend", executor.name);
+  if (out.backend == "llvm-cpu") out.cpu = text_option(options, "target_cpu", "host");
   out.flags = domain::option_list(options, "compile_flags");
   out.run_flags = domain::option_list(options, "run_flags");
   return out;
@@ -155,10 +151,7 @@ class Compilation {
         cache::place_module(context_.blobs, module, context_.scratch / item.function, "layer");
     item.module = placed.module;
     if (placed.ok()) return true;
-    Outcome& outcome = outcomes_[item.index];
-    outcome.ending = placed.lost.empty() ? Ending::Infrastructure : Ending::LostBlob;
-    outcome.lost = placed.lost;
-    outcome.diagnostic = diagnostic("import", "infrastructure", placed.problem);
+    set_not_placed(outcomes_[item.index], placed);
     return false;
   }
 
@@ -398,11 +391,7 @@ class IreeToolchain final : public Toolchain {
 
   RunResult run(const domain::ChipSpec& chip, const domain::ExecutorSpec& executor,
                 const RunJob& job, StepContext& context) override {
-    RunResult out;
-    ToolEnd end = run_once(chip, executor, job, context);
-    out.ending = end.ending;
-    out.diagnostic = std::move(end.diagnostic);
-    out.run_us = end.result.wall_us;
+    RunResult out = run_once(chip, executor, job, context);
     if (out.ending != Ending::Done) return out;
     out.note = job.artifact->note;
     for (std::size_t i = 0; i < job.layer->outputs.size(); ++i) {
@@ -429,16 +418,8 @@ class IreeToolchain final : public Toolchain {
 
   TimeResult time(const domain::ChipSpec& chip, const domain::ExecutorSpec& executor,
                   const RunJob& job, int runs, StepContext& context) override {
-    TimeResult out;
-    out.what = "iree-run-module process";
-    for (int i = 0; i <= runs; ++i) {
-      ToolEnd end = run_once(chip, executor, job, context);
-      out.ending = end.ending;
-      out.diagnostic = std::move(end.diagnostic);
-      if (out.ending != Ending::Done) return out;
-      if (i > 0) out.runs_us.push_back(end.result.wall_us);
-    }
-    return out;
+    return time_runs("iree-run-module process", runs,
+                     [&] { return run_once(chip, executor, job, context); });
   }
 
  private:
@@ -486,15 +467,15 @@ class IreeToolchain final : public Toolchain {
   }
 
   static std::uint32_t batch_of(const domain::ChipSpec& chip) {
-    const std::string text = option(chip.options, "batch", "");
+    const std::string text = text_option(chip.options, "batch", "");
     if (text.empty() || text.size() > 6 ||
         text.find_first_not_of("0123456789") != std::string::npos)
       return kBatch;
     return std::clamp(static_cast<std::uint32_t>(std::stoul(text)), std::uint32_t{1}, kMostBatch);
   }
 
-  static ToolEnd run_once(const domain::ChipSpec& chip, const domain::ExecutorSpec& executor,
-                          const RunJob& job, StepContext& context) {
+  static RunResult run_once(const domain::ChipSpec& chip, const domain::ExecutorSpec& executor,
+                            const RunJob& job, StepContext& context) {
     ToolCall call{.command = {}, .where = "run", .tool = "iree " + version()};
     std::vector<std::string>& argv = call.command.argv;
     argv = {run_program().string(), "--device=local-sync",
@@ -511,7 +492,7 @@ class IreeToolchain final : public Toolchain {
     call.command.folder = context.scratch;
     call.command.cores = context.cores;
     call.command.bounds = run_bounds(context.limits);
-    return run_tool(call, context);
+    return run_result(run_tool(call, context));
   }
 };
 

@@ -1,5 +1,6 @@
 // null: says success at once and starts nothing, so that a run measures everything around the tools
 // (scripts/bench).
+#include "worker/toolchain/tool_results.h"
 #include "worker/toolchain/toolchain.h"
 
 namespace layerfarm::worker::toolchain {
@@ -21,11 +22,7 @@ class NullToolchain final : public Toolchain {
                                        const domain::ExecutorSpec& /*executor*/,
                                        std::span<const CompileJob> jobs,
                                        StepContext& /*context*/) override {
-    domain::Outcome done;
-    done.stage = domain::Stage::Compile;
-    done.ending = domain::Ending::Done;
-    done.artifact.emplace();
-    return {jobs.size(), done};
+    return nothing_to_compile(jobs.size());
   }
   RunResult run(const domain::ChipSpec& /*chip*/, const domain::ExecutorSpec& /*executor*/,
                 const RunJob& /*job*/, StepContext& /*context*/) override {

@@ -6,6 +6,7 @@
 
 #include "worker/cache/materialise.h"
 #include "worker/toolchain/ort_helper.h"
+#include "worker/toolchain/tool_results.h"
 #include "worker/toolchain/toolchain.h"
 
 namespace layerfarm::worker::toolchain {
@@ -49,10 +50,7 @@ class OrtToolchain final : public Toolchain {
     if (session)
       return ort_time(*session, prepared_inputs(*job.layer, *job.prepared, context.blobs), runs,
                       context);
-    TimeResult out;
-    out.ending = problem.ending;
-    out.diagnostic = std::move(problem.diagnostic);
-    return out;
+    return not_timed(std::move(problem));
   }
 
  private:

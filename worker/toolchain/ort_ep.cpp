@@ -16,6 +16,8 @@
 #include "worker/toolchain/file_digests.h"
 #include "worker/toolchain/ort_helper.h"
 #include "worker/toolchain/programs.h"
+#include "worker/toolchain/tool_options.h"
+#include "worker/toolchain/tool_results.h"
 #include "worker/toolchain/tool_step.h"
 #include "worker/toolchain/toolchain.h"
 
@@ -148,10 +150,7 @@ class OrtEpToolchain final : public Toolchain {
     if (session)
       return ort_time(*session, prepared_inputs(*job.layer, *job.prepared, context.blobs), runs,
                       context);
-    TimeResult out;
-    out.ending = problem.ending;
-    out.diagnostic = std::move(problem.diagnostic);
-    return out;
+    return not_timed(std::move(problem));
   }
 
  private:
@@ -180,10 +179,7 @@ class OrtEpToolchain final : public Toolchain {
     const fs::path folder = context.scratch / ("layer_" + std::to_string(index));
     const cache::Placed placed = cache::place_module(context.blobs, layer.module, folder, "layer");
     if (!placed.ok()) {
-      RunResult problem = not_placed(placed);
-      out.ending = problem.ending;
-      out.diagnostic = std::move(problem.diagnostic);
-      out.lost = std::move(problem.lost);
+      set_not_placed(out, placed);
       return out;
     }
     const fs::path made = folder / "made";

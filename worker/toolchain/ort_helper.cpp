@@ -1,7 +1,6 @@
 #include "worker/toolchain/ort_helper.h"
 
 #include <algorithm>
-#include <charconv>
 #include <nlohmann/json.hpp>
 #include <system_error>
 #include <utility>
@@ -9,6 +8,7 @@
 #include "worker/toolchain/describe.h"
 #include "worker/toolchain/programs.h"
 #include "worker/toolchain/resident_helpers.h"
+#include "worker/toolchain/tool_options.h"
 #include "worker/toolchain/tool_step.h"
 
 namespace layerfarm::worker::toolchain {
@@ -171,44 +171,12 @@ std::vector<OrtInput> prepared_inputs(const domain::Layer& layer, const domain::
   return out;
 }
 
-domain::Outcome module_as_artifact(const domain::Layer& layer, const std::string& tool) {
-  domain::Outcome out;
-  out.stage = domain::Stage::Compile;
-  out.ending = Ending::Done;
-  out.tool = tool;
-  out.artifact = domain::Artifact{.blob = layer.module.blob,
-                                  .data = layer.module.data,
-                                  .function = {},
-                                  .compile_us = 0,
-                                  .batch = 1,
-                                  .note = {}};
-  return out;
-}
-
-RunResult not_placed(const cache::Placed& placed) {
-  RunResult out;
-  out.ending = placed.lost.empty() ? Ending::Infrastructure : Ending::LostBlob;
-  out.lost = placed.lost;
-  out.diagnostic =
-      diagnostic("import", placed.lost.empty() ? "infrastructure" : "lost blob", placed.problem);
-  return out;
-}
-
 OrtSession cpu_session_of(const domain::Options& options, const fs::path& model) {
   OrtSession out;
   out.model = model;
   out.optimize = text_option(options, "optimization", "all") != "none";
   out.threads = number_option(options, "threads", 1, 0, 4096);
   out.config = options_with_prefix(options, "session.");
-  return out;
-}
-
-domain::Options options_with_prefix(const domain::Options& options, const std::string& prefix) {
-  domain::Options out;
-  for (const auto& [key, value] : options) {
-    if (key.starts_with(prefix) && key.size() > prefix.size())
-      out.emplace(key.substr(prefix.size()), value);
-  }
   return out;
 }
 
@@ -235,23 +203,6 @@ std::string onnxruntime_version() {
           .string();
   const auto at = real.find(".so.");
   return at == std::string::npos ? std::string() : real.substr(at + 4);
-}
-
-int number_option(const domain::Options& options, const std::string& key, int otherwise, int least,
-                  int most) {
-  const auto found = options.find(key);
-  if (found == options.end()) return otherwise;
-  int value = 0;
-  const char* end = found->second.data() + found->second.size();
-  const auto [stop, failed] = std::from_chars(found->second.data(), end, value);
-  return failed == std::errc() && stop == end && value >= least && value <= most ? value
-                                                                                 : otherwise;
-}
-
-std::string text_option(const domain::Options& options, const std::string& key,
-                        const std::string& otherwise) {
-  const auto found = options.find(key);
-  return found == options.end() || found->second.empty() ? otherwise : found->second;
 }
 
 }  // namespace layerfarm::worker::toolchain

@@ -11,7 +11,6 @@
 #include "shared/domain/chip.h"
 #include "shared/domain/outcome.h"
 #include "shared/domain/tensor.h"
-#include "worker/cache/materialise.h"
 #include "worker/toolchain/toolchain.h"
 
 namespace layerfarm::worker::toolchain {
@@ -66,31 +65,14 @@ struct OrtCompiled {
                                                     const domain::Prepared& prepared,
                                                     const base::BlobFolder& blobs);
 
-/// Outcome of compiling with a tool that compiles nothing: the artifact is the layer's module.
-[[nodiscard]] domain::Outcome module_as_artifact(const domain::Layer& layer,
-                                                 const std::string& tool);
-
-/// Why a module could not be placed, as the end of a run.
-[[nodiscard]] RunResult not_placed(const cache::Placed& placed);
-
 /// A session on the CPU provider as chip options describe it: `optimization`, `threads`,
 /// `session.<entry>`.
 [[nodiscard]] OrtSession cpu_session_of(const domain::Options& options,
                                         const std::filesystem::path& model);
-/// Entries that begin with `prefix`, without it.
-[[nodiscard]] domain::Options options_with_prefix(const domain::Options& options,
-                                                  const std::string& prefix);
 /// What this machine has of ONNX Runtime.
 [[nodiscard]] Probe probe_onnxruntime();
 
 /// "1.32.0", from the name of the library's file; empty when the library is not there.
 [[nodiscard]] std::string onnxruntime_version();
-
-/// An option's whole number in [least, most]; `otherwise` when it is not there or no such number.
-[[nodiscard]] int number_option(const domain::Options& options, const std::string& key,
-                                int otherwise, int least, int most);
-/// An option's text; `otherwise` when it is not there or empty.
-[[nodiscard]] std::string text_option(const domain::Options& options, const std::string& key,
-                                      const std::string& otherwise);
 
 }  // namespace layerfarm::worker::toolchain

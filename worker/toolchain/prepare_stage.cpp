@@ -11,6 +11,7 @@
 #include "shared/domain/half.h"
 #include "worker/cache/materialise.h"
 #include "worker/toolchain/ort_helper.h"
+#include "worker/toolchain/tool_results.h"
 #include "worker/toolchain/tool_step.h"
 
 namespace layerfarm::worker::toolchain {

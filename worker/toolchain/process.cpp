@@ -7,6 +7,7 @@
 
 #include "shared/base/places.h"
 #include "worker/cache/materialise.h"
+#include "worker/toolchain/tool_results.h"
 #include "worker/toolchain/tool_step.h"
 #include "worker/toolchain/toolchain.h"
 
@@ -60,23 +61,17 @@ class ProcessToolchain final : public Toolchain {
                                        const domain::ExecutorSpec& /*executor*/,
                                        std::span<const CompileJob> jobs,
                                        StepContext& /*context*/) override {
-    domain::Outcome done;
-    done.stage = domain::Stage::Compile;
-    done.ending = domain::Ending::Done;
-    done.artifact.emplace();
-    return {jobs.size(), done};
+    return nothing_to_compile(jobs.size());
   }
 
   RunResult run(const domain::ChipSpec& chip, const domain::ExecutorSpec& executor,
                 const RunJob& job, StepContext& context) override {
-    RunResult out;
     const domain::Options options = domain::merged_options(chip, executor);
     ToolCall call{.command = {}, .where = "run", .tool = "process"};
     call.command.argv = domain::option_list(options, "command");
     if (call.command.argv.empty()) {
-      out.diagnostic =
-          diagnostic("run", "not started", "chip " + chip.name + " has no option 'command'");
-      return out;
+      return {.diagnostic = diagnostic("run", "not started",
+                                       "chip " + chip.name + " has no option 'command'")};
     }
     call.command.folder = context.scratch;
     call.command.cores = context.cores;
@@ -85,19 +80,11 @@ class ProcessToolchain final : public Toolchain {
         wanted != options.end() && wanted->second == "1" && job.layer != nullptr) {
       const cache::Placed placed =
           cache::place_module(context.blobs, job.layer->module, context.scratch, "layer");
-      if (!placed.ok()) {
-        out.ending =
-            placed.lost.empty() ? domain::Ending::Infrastructure : domain::Ending::LostBlob;
-        out.lost = placed.lost;
-        out.diagnostic = diagnostic("run", "infrastructure", placed.problem);
-        return out;
-      }
+      if (!placed.ok()) return not_placed(placed);
       call.command.argv.push_back(placed.module.string());
     }
-    ToolEnd end = run_tool(call, context);
-    out.ending = end.ending;
-    out.diagnostic = std::move(end.diagnostic);
-    out.run_us = end.result.wall_us;
+    const ToolEnd end = run_tool(call, context);
+    RunResult out = run_result(end);
     // Whoever wrote the program knows what its codes mean; other tools only know yes and no.
     if (out.ending == domain::Ending::Refused)
       out.diagnostic.cause = "exit code " + std::to_string(end.result.exit_code);
@@ -106,16 +93,7 @@ class ProcessToolchain final : public Toolchain {
 
   TimeResult time(const domain::ChipSpec& chip, const domain::ExecutorSpec& executor,
                   const RunJob& job, int runs, StepContext& context) override {
-    TimeResult out;
-    out.what = "process";
-    for (int i = 0; i <= runs; ++i) {
-      RunResult one = run(chip, executor, job, context);
-      out.ending = one.ending;
-      out.diagnostic = std::move(one.diagnostic);
-      if (out.ending != domain::Ending::Done) return out;
-      if (i > 0) out.runs_us.push_back(one.run_us);
-    }
-    return out;
+    return time_runs("process", runs, [&] { return run(chip, executor, job, context); });
   }
 };
 

@@ -7,8 +7,6 @@
 
 #include "worker/toolchain/diagnostic.h"
 
-#include "worker/toolchain/diagnostic.h"
-
 namespace layerfarm::worker::toolchain {
 namespace {
 
