@@ -262,7 +262,6 @@ protocol::Lease Dispatcher::build_lease(const core::GiveLease& action) {
     protocol::LeasedJob job;
     job.attempt = given.attempt;
     job.stage = content.stage;
-    job.key = content.key;
     job.executor = content.executor;
     job.tolerance = content.tolerance;
     job.runs = content.runs;
@@ -275,10 +274,7 @@ protocol::Lease Dispatcher::build_lease(const core::GiveLease& action) {
       const domain::Layer& layer = content.model->layers[content.layer];
       const auto [place, added] =
           layers.try_emplace(&layer, static_cast<std::uint32_t>(lease.layers.size()));
-      if (added) {
-        lease.layers.push_back(layer);
-        lease.layers.back().mac_breakdown.clear();  // for the report alone
-      }
+      if (added) lease.layers.push_back({{content.model, &layer}});
       job.layer = place->second;
     }
     if (content.chip && lease.chip.name.empty()) lease.chip = content.chip->spec;

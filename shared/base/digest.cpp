@@ -102,21 +102,33 @@ struct Hasher::State {
   crypto_generichash_state sodium;
 };
 
-Hasher::Hasher(std::string_view domain) : state_(std::make_unique<State>()) {
-  crypto_generichash_init(&state_->sodium, nullptr, 0, Digest{}.bytes.size());
-  add(domain);
-}
+Hasher::Hasher(std::string_view domain) { add(domain); }
 Hasher::~Hasher() = default;
 Hasher::Hasher(Hasher&&) noexcept = default;
 Hasher& Hasher::operator=(Hasher&&) noexcept = default;
+
+void Hasher::take(const void* data, std::size_t size) {
+  if (size <= gathered_.size() - used_) {
+    if (size > 0) std::memcpy(gathered_.data() + used_, data, size);
+    used_ += size;
+    return;
+  }
+  if (!state_) {
+    state_ = std::make_unique<State>();
+    crypto_generichash_init(&state_->sodium, nullptr, 0, Digest{}.bytes.size());
+  }
+  crypto_generichash_update(&state_->sodium, gathered_.data(), used_);
+  used_ = 0;
+  crypto_generichash_update(&state_->sodium, static_cast<const unsigned char*>(data), size);
+}
 
 Hasher& Hasher::add(std::string_view text) {
   std::array<unsigned char, 9> head{};
   head[0] = 's';
   const std::uint64_t size = text.size();
   std::memcpy(head.data() + 1, &size, sizeof size);
-  crypto_generichash_update(&state_->sodium, head.data(), head.size());
-  crypto_generichash_update(&state_->sodium, raw(text), text.size());
+  take(head.data(), head.size());
+  take(text.data(), text.size());
   return *this;
 }
 
@@ -124,7 +136,7 @@ Hasher& Hasher::add(std::int64_t number) {
   std::array<unsigned char, 9> field{};
   field[0] = 'i';
   std::memcpy(field.data() + 1, &number, sizeof number);
-  crypto_generichash_update(&state_->sodium, field.data(), field.size());
+  take(field.data(), field.size());
   return *this;
 }
 
@@ -132,12 +144,14 @@ Hasher& Hasher::add(double number) {
   std::array<unsigned char, 9> field{};
   field[0] = 'd';
   std::memcpy(field.data() + 1, &number, sizeof number);
-  crypto_generichash_update(&state_->sodium, field.data(), field.size());
+  take(field.data(), field.size());
   return *this;
 }
 
 Digest Hasher::finish() {
+  if (!state_) return digest_of({reinterpret_cast<const char*>(gathered_.data()), used_});
   Digest out;
+  crypto_generichash_update(&state_->sodium, gathered_.data(), used_);
   crypto_generichash_final(&state_->sodium, out.bytes.data(), out.bytes.size());
   return out;
 }

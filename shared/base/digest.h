@@ -60,7 +60,12 @@ class Hasher {
   [[nodiscard]] Digest finish();
 
  private:
+  void take(const void* data, std::size_t size);
   struct State;
+  // A key is a few hundred bytes: gathered here they are hashed in one go, and only longer input
+  // needs a state (planning computes several keys for each case).
+  std::array<unsigned char, 512> gathered_;
+  std::size_t used_ = 0;
   std::unique_ptr<State> state_;
 };
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "shared/protocol/messages.h"
+#include "shared/protocol/wire.h"
 
 // The functions are found by argument-dependent lookup, so each stands in the namespace of its
 // struct.
@@ -87,14 +88,13 @@ void describe(V& v, LayerModule& m) {
   v.required("blob", m.blob);
   v.optional("data", m.data);
 }
+/// What running a layer takes; the rest of it is for the report.
 template <typename V>
-void describe(V& v, Layer& l) {
+void describe_work(V& v, Layer& l) {
   v.required("id", l.id);
   v.optional("op_type", l.op_type);
   v.optional("node_name", l.node_name);
-  v.optional("orig_index", l.orig_index);
   v.required("signature", l.signature);
-  v.optional("loose_signature", l.loose_signature);
   v.required("module", l.module);
   v.optional("wide_module", l.wide_module);
   v.optional("inputs", l.inputs);
@@ -102,9 +102,15 @@ void describe(V& v, Layer& l) {
   v.optional("draw_order", l.draw_order);
   v.optional("outputs", l.outputs);
   v.optional("output_names", l.output_names);
+  v.optional("problem", l.problem);
+}
+template <typename V>
+void describe(V& v, Layer& l) {
+  describe_work(v, l);
+  v.optional("orig_index", l.orig_index);
+  v.optional("loose_signature", l.loose_signature);
   v.optional("mac_count", l.mac_count);
   v.optional("mac_breakdown", l.mac_breakdown);
-  v.optional("problem", l.problem);
 }
 template <typename V>
 void describe(V& v, SourceLocation& l) {
@@ -264,12 +270,21 @@ void describe(V& v, Reject& r) {
 template <typename V>
 void describe(V&, HelloAgain&) {}
 template <typename V>
+void describe(V& v, LeasedLayer& l) {
+  if constexpr (std::is_same_v<V, wire::Reader>) {
+    auto layer = std::make_shared<domain::Layer>();
+    domain::describe_work(v, *layer);
+    l.layer = std::move(layer);
+  } else {
+    domain::describe_work(v, const_cast<domain::Layer&>(*l.layer));  // writing changes nothing
+  }
+}
+template <typename V>
 void describe(V& v, LeasedJob& j) {
   v.required("attempt", j.attempt);
   v.required("stage", j.stage);
   v.optional("layer", j.layer);
   v.optional("executor", j.executor);
-  v.required("key", j.key);
   v.required("prepare_job", j.prepare_job);
   v.required("compile_job", j.compile_job);
   v.required("prepared", j.prepared);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -114,8 +115,7 @@ struct LeasedJob {
   domain::Stage stage = domain::Stage::Execute;
   std::uint32_t layer = 0;  ///< index into Lease::layers; for analyze into Lease::analyze
   std::uint32_t executor =
-      0;             ///< index into the chip's executors (compile, execute, recompare, time)
-  base::Digest key;  ///< what the outcome will be stored under
+      0;  ///< index into the chip's executors (compile, execute, recompare, time)
   /// Jobs of this lease that it builds on: index in Lease::jobs, or -1 when the result is given
   /// below or not needed.
   std::int32_t prepare_job = -1;
@@ -129,12 +129,21 @@ struct LeasedJob {
   friend bool operator==(const LeasedJob&, const LeasedJob&) = default;
 };
 
+/// A layer as a lease holds it: shared with the plan, not copied. What the report alone needs
+/// (MACs, the looser signature, its place in the model) is not sent.
+struct LeasedLayer {
+  std::shared_ptr<const domain::Layer> layer;
+  friend bool operator==(const LeasedLayer& a, const LeasedLayer& b) {
+    return a.layer == b.layer || (a.layer && b.layer && *a.layer == *b.layer);
+  }
+};
+
 struct Lease {
   domain::ChipSpec
       chip;  ///< all jobs of a lease are for one chip; empty name for analyze and prepare alone
   domain::Limits limits;  ///< the user's flags over the chip's
   domain::InputSet inputs;
-  std::vector<domain::Layer> layers;
+  std::vector<LeasedLayer> layers;
   std::vector<domain::Prepared> prepared;
   std::vector<domain::Artifact> artifacts;
   std::vector<LeasedJob> jobs;

@@ -196,7 +196,8 @@ void LeaseRunner::run_compile(Work& work, std::size_t index) {
       work, batch, [&](const std::vector<LeasedJob>& wanted, toolchain::StepContext& step) {
         compiled = wanted;
         std::vector<const domain::Layer*> layers;
-        for (const LeasedJob& job : wanted) layers.push_back(&work.lease.layers[job.layer]);
+        for (const LeasedJob& job : wanted)
+          layers.push_back(work.lease.layers[job.layer].layer.get());
         return stages_.compile(work.lease.chip, work.lease.chip.executors[jobs[index].executor],
                                layers, step);
       });
@@ -238,7 +239,7 @@ void LeaseRunner::run_tiny(Work& work, std::size_t index) {
 Outcome LeaseRunner::run_stage(Work& work, const LeasedJob& job, toolchain::StepContext& context) {
   const protocol::Lease& lease = work.lease;
   if (job.stage == Stage::Analyze) return stages_.analyze(lease.analyze[job.layer], context);
-  const domain::Layer& layer = lease.layers[job.layer];
+  const domain::Layer& layer = *lease.layers[job.layer].layer;
   if (job.stage == Stage::Prepare) return stages_.prepare(layer, lease.inputs, context);
   const toolchain::StageJob request{lease.chip, lease.chip.executors[job.executor], layer,
                                     work.artifact(job), work.prepared(job)};

@@ -60,10 +60,15 @@ Lease a_lease() {
   lease.chip.toolchain = "iree";
   lease.chip.executors = {
       {"llvm-cpu", {0.01, 0.01, 0.001}, domain::Evidence::Hardware, false, {{"k", "v"}}}};
-  lease.layers = {a_layer()};
+  domain::Layer layer = a_layer();
+  layer.orig_index = 0;  // what the report alone needs is not sent
+  layer.loose_signature = {};
+  layer.mac_count = 0;
+  layer.mac_breakdown = "[]";
+  lease.layers = {{std::make_shared<const domain::Layer>(std::move(layer))}};
   lease.jobs.resize(2);
-  lease.jobs[0] = {AttemptId(7), domain::Stage::Compile, 0, 0, digest(20)};
-  lease.jobs[1] = {AttemptId(8), domain::Stage::Execute, 0, 0, digest(21)};
+  lease.jobs[0] = {AttemptId(7), domain::Stage::Compile, 0, 0};
+  lease.jobs[1] = {AttemptId(8), domain::Stage::Execute, 0, 0};
   lease.jobs[1].compile_job = 0;
   lease.analyze = {{"/m.onnx", {{"batch", 2}}}};
   return lease;

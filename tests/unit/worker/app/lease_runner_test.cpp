@@ -142,7 +142,7 @@ protocol::Lease chain(int layers) {
   for (int i = 0; i < layers; ++i) {
     domain::Layer layer;
     layer.id = "L" + std::to_string(i);
-    lease.layers.push_back(layer);
+    lease.layers.push_back({std::make_shared<const domain::Layer>(layer)});
     for (const Stage stage : {Stage::Prepare, Stage::Compile, Stage::Execute}) {
       protocol::LeasedJob job;
       job.attempt = AttemptId(lease.jobs.size() + 1);
@@ -246,7 +246,7 @@ TEST_CASE("tiny cases are begun together") {
   protocol::Lease lease;
   lease.chip.name = "null";
   lease.chip.executors.resize(1);
-  lease.layers.resize(1);
+  lease.layers.push_back({std::make_shared<const domain::Layer>()});
   for (std::uint64_t i = 1; i <= 5; ++i) {
     protocol::LeasedJob job;
     job.attempt = AttemptId(i);
