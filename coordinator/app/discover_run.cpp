@@ -245,7 +245,6 @@ JobContent DiscoverRun::content(JobId job) const {
   JobContent out;
   if (const auto* readings = models_.of_job(job)) {
     out.job.stage = domain::Stage::Analyze;
-    out.job.key = readings->front()->key;
     out.analyze = &readings->front()->request;
     return out;
   }

@@ -95,7 +95,6 @@ struct Added {
 /// All that a lease says of a job.
 struct JobContent {
   domain::Stage stage = domain::Stage::Execute;
-  base::Digest key;  ///< the outcome is stored under it
   // All but analyze:
   std::shared_ptr<const domain::ModelAnalysis> model;
   std::uint32_t layer = 0;
@@ -139,7 +138,8 @@ class CaseBook {
   [[nodiscard]] Turn cancel(FileId file);
 
   [[nodiscard]] JobContent content(JobId job) const;
-  /// The content's key alone, without the rest.
+  /// The outcome is stored under it. Not part of the content: workers do not read it, and it takes
+  /// two hashes.
   [[nodiscard]] base::Digest key(JobId job) const;
   [[nodiscard]] FileCounts counts(FileId file) const;
   /// The job that an open case waits for (`explain`); none when it waits for another case, or is

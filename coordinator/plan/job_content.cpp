@@ -46,22 +46,18 @@ JobContent content_of(const BookTables& tables, std::uint32_t job) {
   const JobRecord& record = tables.jobs()[job];
   JobContent out;
   out.stage = record.stage;
-  out.key = tables.key(job);
   if (record.stage == Stage::Analyze) return out;
   const Place at = tables.place(record.example);
   out.model = at.request->given.model;
   out.layer = at.layer;
   out.analyze = at.request->given.analyze;
   out.inputs = at.request->given.inputs;
-  out.prepare_key = tables.key(at, Stage::Prepare);
   if (record.stage == Stage::Prepare) return out;
   out.chip = at.request->given.chips[at.file->chip];
   out.executor = at.executor;
   out.tolerance = at.tolerance();
   if (record.stage == Stage::Time) out.runs = std::max(at.options().timing_runs, 1);
-  out.compile_key = tables.key(at, Stage::Compile);
   if (record.stage == Stage::Compile) return out;
-  out.execute_key = tables.key(at, Stage::Execute);
   for (const std::uint32_t need : record.needs) {
     if (need == kNone) continue;
     switch (tables.jobs()[need].stage) {

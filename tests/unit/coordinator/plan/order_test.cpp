@@ -31,8 +31,9 @@ struct World {
   std::uint32_t seed = 0;
   std::map<base::Digest, std::shared_ptr<const domain::Outcome>> known_before;
 
-  [[nodiscard]] std::shared_ptr<const domain::Outcome> outcome_of(const JobContent& content) const {
-    Random random(static_cast<std::uint32_t>(std::hash<base::Digest>{}(content.key)) ^ seed);
+  [[nodiscard]] std::shared_ptr<const domain::Outcome> outcome_of(const JobContent& content,
+                                                                  const base::Digest& key) const {
+    Random random(static_cast<std::uint32_t>(std::hash<base::Digest>{}(key)) ^ seed);
     const int draw = below(random, 10);
     switch (content.stage) {
       case Stage::Prepare:
@@ -246,10 +247,11 @@ class Game {
       return take(book_.on_settled(id, DependencyFailed{}));
     }
     const JobContent content = book_.content(id);
-    auto outcome = world_.outcome_of(content);
+    const base::Digest key = book_.key(id);
+    auto outcome = world_.outcome_of(content, key);
     ++ran;
     job.at = outcome->ending == Ending::Done ? At::Done : At::Failed;
-    if (domain::answers_later_runs(outcome->ending)) known_.outcomes[content.key] = outcome;
+    if (domain::answers_later_runs(outcome->ending)) known_.outcomes[key] = outcome;
     take(book_.on_settled(id, Answered{std::move(outcome)}));
   }
 
@@ -279,8 +281,7 @@ struct Plain {
         domain::compile_key(layer, chip.spec, chip.spec.executors[executor], chip.tool);
     const auto ask = [&](Stage stage, const base::Digest& key) {
       content.stage = stage;
-      content.key = key;
-      return world.outcome_of(content);
+      return world.outcome_of(content, key);
     };
     if (!layer.problem.empty()) return nullptr;
     if (chip.needs_prepare) {
