@@ -72,7 +72,7 @@ void say_end_reports(Console& console, const std::vector<OpenReport>& reports,
                      const RunResult& result) {
   std::uint64_t cases = 0;
   for (const OpenReport& open : reports) {
-    say_end_report(console, open);
+    if (!console.silent()) say_end_report(console, open);
     cases += open.fresh + open.stored;
   }
   const std::uint64_t failing = result.failing_errors + result.failing_differences;

@@ -1,6 +1,8 @@
 #include "coordinator/report/compiler_map.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <set>
 #include <unordered_map>
 
 #include "coordinator/report/ops.h"
@@ -28,22 +30,29 @@ bool is_compiler_file(const json::Value& file) {
 CompilerMap compiler_map(std::span<const Assignment> ops,
                          const std::optional<std::string>& model_name) {
   CompilerMap map;
-  std::unordered_map<std::string_view, std::vector<std::string_view>> users;
+  const auto has_place = [](const Assignment& op) {
+    return op.in_model && is_line_and_column(op.location);
+  };
+  std::unordered_map<std::string_view, std::uint32_t> users;
+  users.reserve(ops.size());
   for (const Assignment& op : ops) {
-    if (op.in_model && is_line_and_column(op.location)) users[op.location].push_back(op.layer_id);
+    if (has_place(op)) ++users[op.location];
   }
+  std::set<std::string_view> said;
   json::Builder out(map.text, 0);
   out.open();
   out.open("op_assignments");
   for (const Assignment& op : ops) {
-    if (!op.in_model || !is_line_and_column(op.location)) continue;
-    const auto& there = users[op.location];
-    if (there.size() > 1) {
-      if (there.front() != op.layer_id) continue;  // said once
+    if (!has_place(op)) continue;
+    if (const std::uint32_t count = users[op.location]; count > 1) {
+      if (!said.insert(op.location).second) continue;
       std::string ids;
-      for (const std::string_view id : there) ids.append(ids.empty() ? "" : ", ").append(id);
+      for (const Assignment& other : ops) {
+        if (has_place(other) && other.location == op.location)
+          ids.append(ids.empty() ? "" : ", ").append(other.layer_id);
+      }
       map.warnings.push_back("location " + std::string(op.location) + " belongs to " +
-                             std::to_string(there.size()) + " layers (" + ids +
+                             std::to_string(count) + " layers (" + ids +
                              "): none of them is in the compiler file");
       continue;
     }

@@ -7,10 +7,6 @@
 #include <algorithm>
 #include <numeric>
 #include <set>
-#include <string>
-#include <unordered_set>
-#include <utility>
-#include <vector>
 
 #include "worker/onnx/canonical.h"
 #include "worker/onnx/data_files.h"
@@ -127,39 +123,12 @@ std::vector<std::string> layer_ids(const std::vector<const pb::NodeProto*>& node
   return ids;
 }
 
-/// Every name that some node or the model's caller reads.
-std::unordered_set<std::string> names_read(const pb::GraphProto& graph) {
-  std::unordered_set<std::string> out;
-  for (const pb::NodeProto& node : graph.node()) {
-    for (const std::string& name : used_names(node)) out.insert(name);
-  }
-  for (const pb::ValueInfoProto& output : graph.output()) out.insert(output.name());
-  return out;
-}
-
-/// Results that nobody reads; none where nobody reads any.
-std::set<std::string> unread_results(const pb::NodeProto& node,
-                                     const std::unordered_set<std::string>& read) {
-  std::set<std::string> out;
-  bool any_read = false;
-  for (const std::string& name : node.output()) {
-    if (name.empty()) continue;
-    if (read.contains(name)) {
-      any_read = true;
-    } else {
-      out.insert(name);
-    }
-  }
-  return any_read ? out : std::set<std::string>();
-}
-
 /// All that the layers of one model share.
 struct Model {
   const LoadedModel& loaded;
   const Shapes& shapes;
   const Constants& constants;
   const Ranges& ranges;
-  const std::unordered_set<std::string>& read;
   const base::BlobFolder& blobs;
   DataStore& data;
 };
@@ -249,8 +218,8 @@ Result<Layer> make_layer(const pb::NodeProto& node, std::string id, std::size_t 
       continue;
     std::fill(found->second.dims->begin(), found->second.dims->end(), -1);
   }
-  const CanonicalLayer canonical = canonical_layer(
-      node, model.loaded.proto, written, model.constants, unread_results(node, model.read));
+  const CanonicalLayer canonical =
+      canonical_layer(node, model.loaded.proto, written, model.constants);
   auto stored = store_module(canonical.module, canonical.constants, model.blobs, &model.data);
   if (!stored) return fail(std::move(stored.error()));
   layer.module = std::move(stored->module);
@@ -314,8 +283,7 @@ Result<AnalyzeAnswer> analyze(const AnalyzeOptions& options) {
   const std::vector<std::string> ids = layer_ids(nodes);
   const Ranges ranges(*loaded, shapes.types, &*constants);
   DataStore data(options.blobs);
-  const std::unordered_set<std::string> read = names_read(loaded->proto.graph());
-  const Model model{*loaded, shapes, *constants, ranges, read, options.blobs, data};
+  const Model model{*loaded, shapes, *constants, ranges, options.blobs, data};
   std::vector<Result<Layer>> layers(nodes.size());
   tbb::parallel_for(std::size_t{0}, nodes.size(),
                     [&](std::size_t i) { layers[i] = make_layer(*nodes[i], ids[i], i, model); });

@@ -254,8 +254,7 @@ void add_value(const std::string& name, const std::string& model_name, const Val
 }  // namespace
 
 CanonicalLayer canonical_layer(const pb::NodeProto& node, const pb::ModelProto& model,
-                               const ValueTypes& types, const Constants& constants,
-                               const std::set<std::string>& left_out) {
+                               const ValueTypes& types, const Constants& constants) {
   CanonicalLayer out;
   Renamer::Scope names;
   pb::GraphProto& graph = *out.module.mutable_graph();
@@ -270,13 +269,8 @@ CanonicalLayer canonical_layer(const pb::NodeProto& node, const pb::ModelProto& 
       out.inputs.push_back(name);
     }
   }
-  std::size_t unread = 0;
   for (const std::string& name : node.output()) {
     if (name.empty()) continue;
-    if (left_out.contains(name)) {
-      names[name] = "u" + std::to_string(unread++);
-      continue;
-    }
     names[name] = "o" + std::to_string(out.outputs.size());
     add_value(names[name], name, types, *graph.add_output());
     out.outputs.push_back(name);

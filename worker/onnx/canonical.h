@@ -2,7 +2,6 @@
 // are equal up to names give equal bytes.
 #pragma once
 
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,7 +16,7 @@ namespace layerfarm::worker::onnx {
 
 struct CanonicalLayer {
   /// All but the constants' values. Inputs i0, i1 .. in the order of first use, results o0, o1 ..,
-  /// nodes n0 .., values inside bodies and functions b0 .., results that are left out u0 ..
+  /// nodes n0 .., values inside bodies and functions b0 ..
   pb::ModelProto module;
   std::vector<std::string> inputs;  ///< names in the model of what is driven, in the module's order
   std::vector<std::string> outputs;  ///< names in the model, in the module's order
@@ -25,11 +24,9 @@ struct CanonicalLayer {
   std::vector<std::pair<std::string, const Constant*>> constants;
 };
 
-/// `types` gives inputs and outputs their types (what is unknown stays out). `left_out` are results
-/// of the node that the module shall not have: tools refuse what they could drop in the model.
+/// `types` gives inputs and outputs their types (what is unknown stays out).
 [[nodiscard]] CanonicalLayer canonical_layer(const pb::NodeProto& node, const pb::ModelProto& model,
-                                             const ValueTypes& types, const Constants& constants,
-                                             const std::set<std::string>& left_out);
+                                             const ValueTypes& types, const Constants& constants);
 
 /// Oldest IR version that may hold the operator set, functions and element types of a module.
 [[nodiscard]] std::int64_t ir_version_for(const pb::ModelProto& module,

@@ -24,32 +24,11 @@ TEST_CASE("every node but constants becomes a layer with the id of its first out
   // An initializer that is also an input is a constant.
   CHECK(analysis.layers[1].input_names == std::vector<std::string>{"mm::0"});
   CHECK(analysis.layers[1].node_name == "add \"quoted\"");
+  // Results that nobody uses stay.
   CHECK(analysis.layers[2].output_names == std::vector<std::string>{"it's", "b\\c"});
-  // Where nobody reads any result, all stay.
   CHECK(analysis.layers[4].output_names == std::vector<std::string>{"dead end"});
   // What only the branches read is an input.
   CHECK(analysis.layers[6].input_names == std::vector<std::string>{"cond?", "层 1"});
-}
-
-TEST_CASE("results that nobody reads are inside the module, not results of it") {
-  OnnxBench bench;
-  // Tools refuse results that they would drop from the whole model: a Dropout's mask.
-  const auto analysis = bench.analyze(graph_model(R"((float[4] x, bool c) => (float[4] z) {
-    y, mask = Dropout(x)
-    values, places = TopK(y, k)
-    z = If(c) <then_branch = a () => (float[4] t) { f = Cast<to = 1>(places)  t = Add(f, values) },
-               else_branch = b () => (float[4] e) { e = Neg(values) }>
-    k = Constant<value_ints = [4]>()
-  })"));
-  const auto& dropout = layer_named(analysis, "Dropout_y");
-  CHECK(dropout.output_names == std::vector<std::string>{"y"});
-  CHECK(dropout.outputs.size() == 1);
-  const auto module = bench.module(dropout.module);
-  CHECK(module.graph().output_size() == 1);
-  CHECK(module.graph().node(0).output_size() == 2);
-  // What only a branch reads is read.
-  CHECK(layer_named(analysis, "TopK_values").output_names ==
-        std::vector<std::string>{"values", "places"});
 }
 
 TEST_CASE("ids that would be equal are made different, without taking another layer's") {
