@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <future>
 
 #include "coordinator/report/compiler_map.h"
 #include "shared/base/check.h"
@@ -10,7 +11,8 @@ namespace layerfarm::coordinator::report {
 namespace {
 
 constexpr std::string_view kVersion = "1.1";
-constexpr int kResultDepth = 4;  ///< nesting of a member of `executors`
+constexpr std::size_t kLargeReport = 2000;  ///< layers
+constexpr int kResultDepth = 4;             ///< nesting of a member of `executors`
 
 constexpr std::array<std::string_view, 17> kTopKeys = {"version",
                                                        "default_tolerance",
@@ -350,8 +352,25 @@ void ReportState::write_unsettled(json::Builder& out) const {
   out.close();
 }
 
+struct ReportState::Closing {
+  json::Value discovery_report;
+  bool critical = false;
+  std::string text;
+};
+
+ReportState::Closing ReportState::closing(const std::optional<WholeModel>& whole_model) const {
+  const Overview all = overview();
+  return {report::discovery_report(all), !all.critical.empty(),
+          final_report_text(plan_.model_name, all, whole_model)};
+}
+
 Texts ReportState::texts(Phase phase, const std::optional<WholeModel>& whole_model) const {
   Texts texts;
+  // The closing blocks take as long as all the rest: for a large report they are made beside it.
+  const auto policy = entries_.size() >= kLargeReport ? std::launch::async : std::launch::deferred;
+  std::future<Closing> closing_blocks;
+  if (phase == Phase::Finished)
+    closing_blocks = std::async(policy, [&] { return closing(whole_model); });
   texts.macs = macs_;
   std::size_t size = 4096;
   for (const Entry& entry : entries_) {
@@ -398,10 +417,10 @@ Texts ReportState::texts(Phase phase, const std::optional<WholeModel>& whole_mod
   write_unsettled(out);
   for (const json::Member& member : kept_) out.value(member.key, member.value);
   if (phase == Phase::Finished) {
-    const Overview all = overview();
-    out.value("discovery_report", discovery_report(all));
-    out.flag("has_critical_failures", !all.critical.empty());
-    out.text("final_report_text", final_report_text(plan_.model_name, all, whole_model));
+    const Closing closing_block = closing_blocks.get();
+    out.value("discovery_report", closing_block.discovery_report);
+    out.flag("has_critical_failures", closing_block.critical);
+    out.text("final_report_text", closing_block.text);
   }
   out.close();
 

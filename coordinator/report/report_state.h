@@ -111,6 +111,8 @@ class ReportState {
   [[nodiscard]] std::uint64_t revision() const { return revision_; }
 
  private:
+  struct Closing;  ///< what a finished report ends with
+  [[nodiscard]] Closing closing(const std::optional<WholeModel>& whole_model) const;
   struct Slot {
     enum class Origin : std::uint8_t { None, File, Run };
     Origin origin = Origin::None;

@@ -234,12 +234,9 @@ void unpack(const msgpack::object& in, T& value) {
     value = T(checked_integer<decltype(value.value())>(in));
   } else if constexpr (IsVector<T>::value) {
     expect(in, msgpack::type::ARRAY, "a list");
+    value.clear();  // what is missing in an element has its default
     value.resize(in.via.array.size);
-    for (std::uint32_t i = 0; i < in.via.array.size; ++i) {
-      typename T::value_type item{};
-      unpack(in.via.array.ptr[i], item);
-      value[i] = std::move(item);
-    }
+    for (std::uint32_t i = 0; i < in.via.array.size; ++i) unpack(in.via.array.ptr[i], value[i]);
   } else if constexpr (IsArray<T>::value) {
     expect(in, msgpack::type::ARRAY, "a list");
     if (in.via.array.size != value.size()) throw BadWire{"a list of another length"};

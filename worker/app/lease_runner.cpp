@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <utility>
 
 #include "shared/base/files.h"
@@ -109,17 +110,21 @@ void LeaseRunner::run(const protocol::Lease& lease, LeaseControl& control) {
             complete_limits(lease.limits, lease.chip.limits, settings_.machine_memory_bytes),
             {}};
   work.results.resize(lease.jobs.size());
-  auto scratch = base::ScratchFolder::make(settings_.scratch, "lease");
-  if (!scratch) {
-    std::vector<protocol::AttemptOutcome> all;
-    for (const LeasedJob& job : lease.jobs) {
-      all.push_back({job.attempt,
-                     ended(job.stage, Ending::Infrastructure, "scratch", scratch.error().text())});
+  std::optional<base::ScratchFolder> scratch;
+  if (!all_tiny(lease)) {
+    auto made = base::ScratchFolder::make(settings_.scratch, "lease");
+    if (!made) {
+      std::vector<protocol::AttemptOutcome> all;
+      for (const LeasedJob& job : lease.jobs) {
+        all.push_back({job.attempt,
+                       ended(job.stage, Ending::Infrastructure, "scratch", made.error().text())});
+      }
+      control.end(std::move(all));
+      return;
     }
-    control.end(std::move(all));
-    return;
+    scratch = std::move(*made);
+    work.scratch = scratch->path();
   }
-  work.scratch = scratch->path();
   const bool timing = std::any_of(lease.jobs.begin(), lease.jobs.end(),
                                   [](const LeasedJob& job) { return job.stage == Stage::Time; });
   const bool locked = lock_.acquire(
@@ -129,6 +134,13 @@ void LeaseRunner::run(const protocol::Lease& lease, LeaseControl& control) {
     if (!work.results[i]) run_job(work, i);
   }
   if (locked) lock_.release();
+}
+
+/// Whether nothing in the lease writes or starts anything.
+bool LeaseRunner::all_tiny(const protocol::Lease& lease) const {
+  return stages_.tiny(lease.chip) &&
+         std::all_of(lease.jobs.begin(), lease.jobs.end(),
+                     [](const LeasedJob& job) { return job.stage == Stage::Execute; });
 }
 
 void LeaseRunner::run_job(Work& work, std::size_t index) {
@@ -221,9 +233,10 @@ void LeaseRunner::run_tiny(Work& work, std::size_t index) {
   for (; end < jobs.size() && jobs[end].stage == Stage::Execute && !work.blocked(jobs[end]); ++end)
     slice.push_back(jobs[end]);
   const std::vector<LeasedJob> wanted = work.control.begin(slice);
-  for (std::size_t i = index; i < end; ++i)
-    work.results[i] = ended(Stage::Execute, Ending::Cancelled, "", "");
+  // Answered below, or cancelled before they began; nothing builds on them.
+  for (std::size_t i = index; i < end; ++i) work.results[i].emplace().ending = Ending::Cancelled;
   std::vector<protocol::AttemptOutcome> answers;
+  answers.reserve(wanted.size());
   toolchain::StepContext step = context(work, 1);
   auto last = std::chrono::steady_clock::now();
   for (const LeasedJob& job : wanted) {

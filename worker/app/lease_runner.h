@@ -32,6 +32,7 @@ class LeaseRunner {
   void run_job(Work& work, std::size_t index);
   void run_compile(Work& work, std::size_t index);
   void run_tiny(Work& work, std::size_t index);
+  [[nodiscard]] bool all_tiny(const protocol::Lease& lease) const;
   /// Runs the stage again when it was ended for a cancellation that was not its own.
   template <typename Run>
   std::vector<domain::Outcome> uninterrupted(Work& work,

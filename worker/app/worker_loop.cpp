@@ -105,7 +105,10 @@ class Loop {
     };
     for (core::Event& event : events_.take()) {
       if (auto* more = std::get_if<core::JobsEnded>(&event)) {
-        if (!ended) ended.emplace();
+        if (!ended) {
+          ended = std::move(*more);
+          continue;
+        }
         std::move(more->outcomes.begin(), more->outcomes.end(),
                   std::back_inserter(ended->outcomes));
       } else {

@@ -198,6 +198,7 @@ void WorkerCore::cancel_in_hand(std::vector<AttemptId> attempts) {
 
 void WorkerCore::answer(std::vector<AttemptOutcome> outcomes) {
   protocol::Outcomes message;
+  message.outcomes.reserve(outcomes.size());
   for (AttemptOutcome& item : outcomes) {
     if (pending_.erase(item.attempt) == 0) continue;  // cancelled while queued and answered then
     unacknowledged_.insert_or_assign(item.attempt, item.outcome);
