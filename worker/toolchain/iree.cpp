@@ -18,6 +18,7 @@
 #include "worker/toolchain/file_digests.h"
 #include "worker/toolchain/iree_messages.h"
 #include "worker/toolchain/programs.h"
+#include "worker/toolchain/raw_outputs.h"
 #include "worker/toolchain/tool_options.h"
 #include "worker/toolchain/tool_results.h"
 #include "worker/toolchain/tool_step.h"
@@ -394,26 +395,7 @@ class IreeToolchain final : public Toolchain {
     RunResult out = run_once(chip, executor, job, context);
     if (out.ending != Ending::Done) return out;
     out.note = job.artifact->note;
-    for (std::size_t i = 0; i < job.layer->outputs.size(); ++i) {
-      const domain::TensorType& declared = job.layer->outputs[i];
-      const fs::path file = context.scratch / output_name(i);
-      std::error_code error;
-      const std::uintmax_t bytes = fs::file_size(file, error);
-      std::optional<domain::TensorType> type;
-      if (!error) type = type_of_output(declared, reference_type(job, i), bytes);
-      if (!type) {
-        out.ending = Ending::Refused;
-        out.diagnostic =
-            diagnostic("run", "refused",
-                       "output " + std::to_string(i) + " has " +
-                           (error ? "no" : std::to_string(bytes)) + " bytes, its type " +
-                           declared.mlir() + " takes " + std::to_string(declared.bytes()));
-        return out;
-      }
-      out.types.push_back(std::move(*type));
-      out.outputs.push_back(file);
-    }
-    return out;
+    return with_raw_outputs(std::move(out), job, context.scratch);
   }
 
   TimeResult time(const domain::ChipSpec& chip, const domain::ExecutorSpec& executor,
@@ -423,34 +405,6 @@ class IreeToolchain final : public Toolchain {
   }
 
  private:
-  static std::string output_name(std::size_t index) {
-    return "output_" + std::to_string(index) + ".bin";
-  }
-
-  /// What the reference gave for this output; null while IREE is the reference itself.
-  static const domain::TensorType* reference_type(const RunJob& job, std::size_t index) {
-    if (job.prepared == nullptr || index >= job.prepared->expected_types.size()) return nullptr;
-    return &job.prepared->expected_types[index];
-  }
-
-  /// The type of an output of so many bytes; none when no type can be meant. A raw file says its
-  /// size alone. Where the reference's answer has another size than the layer declares, the shape
-  /// depends on the values that were fed (NonZero, Compress): then the reference says it, and
-  /// another number of elements is a difference for the comparison to tell, not a broken file.
-  static std::optional<domain::TensorType> type_of_output(const domain::TensorType& declared,
-                                                          const domain::TensorType* reference,
-                                                          std::uint64_t bytes) {
-    if (bytes == declared.bytes() && (reference == nullptr || bytes == reference->bytes()))
-      return declared;
-    if (reference == nullptr || reference->dtype != declared.dtype ||
-        reference->bytes() == declared.bytes())
-      return std::nullopt;
-    if (bytes == reference->bytes()) return *reference;
-    const std::uint64_t each = domain::dtype_size(declared.dtype);
-    if (each == 0 || bytes % each != 0) return std::nullopt;
-    return domain::TensorType{declared.dtype, {static_cast<std::int64_t>(bytes / each)}};
-  }
-
   static std::string version() {
     if (!base::environment("IREE_COMPILE").empty()) return "of $IREE_COMPILE";
     return package_version("iree_base_compiler");
@@ -486,7 +440,7 @@ class IreeToolchain final : public Toolchain {
                      context.blobs.path(job.prepared->inputs[i]).string());
     }
     for (std::size_t i = 0; i < job.layer->outputs.size(); ++i)
-      argv.push_back("--output=@" + output_name(i));
+      argv.push_back("--output=@" + raw_output_name(i));
     const Target target = target_of(chip, executor);
     argv.insert(argv.end(), target.run_flags.begin(), target.run_flags.end());
     call.command.folder = context.scratch;

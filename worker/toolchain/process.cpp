@@ -7,6 +7,7 @@
 
 #include "shared/base/places.h"
 #include "worker/cache/materialise.h"
+#include "worker/toolchain/programs.h"
 #include "worker/toolchain/tool_results.h"
 #include "worker/toolchain/tool_step.h"
 #include "worker/toolchain/toolchain.h"
@@ -14,21 +15,6 @@
 namespace layerfarm::worker::toolchain {
 namespace {
 namespace fs = std::filesystem;
-
-/// The program that a name or path stands for; empty when there is none.
-fs::path find_program(const std::string& name) {
-  std::error_code error;
-  if (name.find('/') != std::string::npos)
-    return fs::is_regular_file(name, error) ? fs::path(name) : fs::path();
-  std::string path = base::environment("PATH");
-  for (std::size_t from = 0; from <= path.size();) {
-    const auto to = std::min(path.find(':', from), path.size());
-    const fs::path candidate = fs::path(path.substr(from, to - from)) / name;
-    if (to > from && fs::is_regular_file(candidate, error)) return candidate;
-    from = to + 1;
-  }
-  return {};
-}
 
 class ProcessToolchain final : public Toolchain {
  public:

@@ -1,5 +1,8 @@
 #include "worker/toolchain/programs.h"
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <system_error>
 
 #include "shared/base/build_info.h"
@@ -44,6 +47,31 @@ fs::path python_packages() { return python_environment() / "site-packages"; }
 fs::path onnxruntime_folder() {
   const std::string own = base::environment("ONNXRUNTIME_ROOT");
   return own.empty() ? base::dependencies_folder() / base::kOnnxRuntimeFolder : fs::path(own);
+}
+
+bool is_program(const fs::path& file) {
+  std::error_code error;
+  return fs::is_regular_file(file, error) && ::access(file.c_str(), X_OK) == 0;
+}
+
+std::vector<fs::path> path_list(const std::string& text) {
+  std::vector<fs::path> out;
+  for (std::size_t from = 0; from <= text.size();) {
+    const auto to = std::min(text.find(':', from), text.size());
+    if (to > from) out.emplace_back(text.substr(from, to - from));
+    from = to + 1;
+  }
+  return out;
+}
+
+fs::path find_program(const std::string& name) {
+  std::error_code error;
+  if (name.find('/') != std::string::npos)
+    return fs::is_regular_file(name, error) ? fs::path(name) : fs::path();
+  for (const fs::path& folder : path_list(base::environment("PATH"))) {
+    if (fs::is_regular_file(folder / name, error)) return folder / name;
+  }
+  return {};
 }
 
 std::string package_version(const std::string& name) {

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 namespace layerfarm::worker::toolchain {
 
@@ -18,6 +19,13 @@ namespace layerfarm::worker::toolchain {
 [[nodiscard]] std::filesystem::path python_packages();
 /// The folder of the ONNX Runtime library: `$ONNXRUNTIME_ROOT`, else that of the dependency cache.
 [[nodiscard]] std::filesystem::path onnxruntime_folder();
+
+/// Whether there is a file that can be started.
+[[nodiscard]] bool is_program(const std::filesystem::path& file);
+/// The folders of a PATH-like list, empty entries left out.
+[[nodiscard]] std::vector<std::filesystem::path> path_list(const std::string& text);
+/// The program that a name (looked up in PATH) or a path stands for; empty when there is none.
+[[nodiscard]] std::filesystem::path find_program(const std::string& name);
 
 /// Version of an installed package, from the name of its record folder; empty when it is not there.
 /// `name` as in that folder ("iree_base_compiler").

@@ -3,12 +3,13 @@
 #include "worker/toolchain/toolchain.h"
 
 // name in chip files, function that makes one (defined in the adapter's own file)
-#define LAYERFARM_TOOLCHAINS(ADAPTER)      \
-  ADAPTER("iree", make_iree_toolchain)     \
-  ADAPTER("null", make_null_toolchain)     \
-  ADAPTER("ort", make_ort_toolchain)       \
-  ADAPTER("ort-ep", make_ort_ep_toolchain) \
-  ADAPTER("process", make_process_toolchain)
+#define LAYERFARM_TOOLCHAINS(ADAPTER)        \
+  ADAPTER("iree", make_iree_toolchain)       \
+  ADAPTER("null", make_null_toolchain)       \
+  ADAPTER("ort", make_ort_toolchain)         \
+  ADAPTER("ort-ep", make_ort_ep_toolchain)   \
+  ADAPTER("process", make_process_toolchain) \
+  ADAPTER("torq", make_torq_toolchain)
 
 namespace layerfarm::worker::toolchain {
 

@@ -223,9 +223,9 @@ class ImportedModule:
     def text(self):
         return self.module.get_asm(assume_verified=True)
 
-    def save(self, path):
+    def save(self, path, as_text=False):
         """Writes the module; returns its text, or None where it is binary."""
-        if self.has_binary_constants:
+        if self.has_binary_constants and not as_text:
             with open(path, "wb") as file:
                 self.module.write_bytecode(file)
             return None
@@ -260,7 +260,7 @@ def op_import(request):
     module = ImportedModule()
     function = request.get("function", "main")
     module.add(loaded.model, function)
-    text = module.save(request["out"])
+    text = module.save(request["out"], request.get("text", False))
     return {"function": function, "binary": text is None}
 
 

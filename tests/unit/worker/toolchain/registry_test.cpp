@@ -27,7 +27,7 @@ domain::ChipSpec process_chip(const std::string& options) {
 
 TEST_CASE("every toolchain of the list is made under its own name, an unknown name gives none") {
   const auto names = toolchain_names();
-  for (const std::string name : {"iree", "null", "ort", "ort-ep", "process"})
+  for (const std::string name : {"iree", "null", "ort", "ort-ep", "process", "torq"})
     CHECK(std::count(names.begin(), names.end(), name) == 1);
   for (const std::string& name : names) {
     const auto made = make_toolchain(name);
