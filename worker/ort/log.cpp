@@ -4,6 +4,8 @@
 #include <array>
 #include <cstdio>
 #include <mutex>
+#include <regex>
+#include <string>
 #include <string_view>
 
 namespace layerfarm::worker::ort {
@@ -30,6 +32,13 @@ std::string lower(std::string text) {
   return text;
 }
 
+/// QNN's provider appends a running number of its process to our node names (n0_6): what is said of
+/// a layer must not depend on the layers before it.
+std::string without_counters(const std::string& line) {
+  static const std::regex counted("`(n[0-9]+)_[0-9]+`");
+  return std::regex_replace(line, counted, "`$1`");
+}
+
 }  // namespace
 
 std::vector<std::string> reasons_in(const std::string& message) {
@@ -50,7 +59,7 @@ std::vector<std::string> reasons_in(const std::string& message) {
     if (low.starts_with("reason :"))
       line.erase(0, std::min(line.find_first_not_of(' ', 8), line.size()));
     // A heading's content is in the lines after it.
-    if (!line.empty() && line.back() != ':') out.push_back(std::move(line));
+    if (!line.empty() && line.back() != ':') out.push_back(without_counters(line));
   }
   return out;
 }
