@@ -4,19 +4,21 @@
 #include <iterator>
 #include <optional>
 #include <set>
+#include <string_view>
+
+#include "shared/base/text.h"
 
 namespace layerfarm::coordinator::app {
 namespace {
 
 constexpr std::size_t kMostListed = 10;
 
-std::string join(const std::vector<std::string>& words, const std::string& separator = ", ") {
-  std::string out;
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    if (i == kMostListed) return out + separator + "...";
-    out += (i == 0 ? "" : separator) + words[i];
-  }
-  return out;
+/// The first of them, for a line that people read.
+std::string listed(std::vector<std::string> words, std::string_view separator = ", ") {
+  const bool more = words.size() > kMostListed;
+  if (more) words.resize(kMostListed);
+  if (more) words.emplace_back("...");
+  return base::join(words, separator);
 }
 
 /// What the model's reader noted about a name that it lacks; none when it has it.
@@ -37,7 +39,7 @@ void check_dims(const DiscoverOptions& options, std::span<const ReadModel> model
         lacking.push_back(read.name + ": " + *note);
     }
     if (models.empty() || lacking.size() < models.size()) continue;
-    const std::string error = "--dim " + name + " would change nothing; " + join(lacking, "; ");
+    const std::string error = "--dim " + name + " would change nothing; " + listed(lacking, "; ");
     if (std::find(out.errors.begin(), out.errors.end(), error) == out.errors.end())
       out.errors.push_back(error);
   }
@@ -51,7 +53,7 @@ void check_inputs(const InputFiles& inputs, std::span<const ReadModel> models, A
     const InputUse use = input_use(inputs, *read.model);
     used.insert(use.used.begin(), use.used.end());
     asked.push_back(read.name + " has the inputs " +
-                    (use.missing.empty() ? "(none)" : join(use.missing)));
+                    (use.missing.empty() ? "(none)" : listed(use.missing)));
     out.lines.push_back("[Inputs] " + read.name + ": " + input_use_text(use));
   }
   std::vector<std::string> unused;
@@ -59,9 +61,9 @@ void check_inputs(const InputFiles& inputs, std::span<const ReadModel> models, A
                       std::back_inserter(unused));
   if (used.empty()) {
     out.errors.push_back("--inputs: no layer has an input of a name that " + inputs.set.path +
-                         " holds (" + join(inputs.names) + "); " + join(asked, "; "));
+                         " holds (" + listed(inputs.names) + "); " + listed(asked, "; "));
   } else if (!unused.empty()) {
-    out.lines.push_back("[Inputs] no layer has an input of the name " + join(unused) +
+    out.lines.push_back("[Inputs] no layer has an input of the name " + listed(unused) +
                         "; nothing is taken from there");
   }
 }

@@ -25,6 +25,7 @@
 #include "shared/base/leftovers.h"
 #include "shared/base/places.h"
 #include "shared/base/process_identity.h"
+#include "shared/base/text.h"
 
 namespace layerfarm::coordinator::app {
 namespace fs = std::filesystem;
@@ -40,12 +41,6 @@ constexpr std::uint64_t kCacheBound = std::uint64_t{20} << 30;
 
 fs::path worker_program() { return base::program_folder() / "layerfarm-worker"; }
 
-std::string join(const std::vector<std::string>& words, const std::string& separator = ", ") {
-  std::string out;
-  for (const std::string& word : words) out += (out.empty() ? "" : separator) + word;
-  return out;
-}
-
 /// Every chip that this machine can use now, for people whose chip it cannot.
 std::string usable_chips(const ChipCatalog& catalog) {
   std::vector<domain::ChipSpec> chips;
@@ -58,7 +53,7 @@ std::string usable_chips(const ChipCatalog& catalog) {
       if (machine->abilities[i].found) found.push_back(chips[i].name);
     }
   }
-  return found.empty() ? "none; see `layerfarm chips`" : join(found);
+  return found.empty() ? "none; see `layerfarm chips`" : base::join(found);
 }
 
 /// What is missing for a chip, and what to do.
@@ -67,7 +62,8 @@ std::string missing_text(const CatalogChip& chip, const protocol::Ability& abili
   std::string out;
   if (!chip.known) {
     out = "no chip file is called '" + chip.spec.name +
-          "' (nearest: " + join(catalog.nearest(chip.spec.name, 3)) + "), and as a torq target it ";
+          "' (nearest: " + base::join(catalog.nearest(chip.spec.name, 3)) +
+          "), and as a torq target it ";
   } else {
     out = "chip " + chip.spec.name + " ";
   }
@@ -123,9 +119,9 @@ Result<void> check_executors(const DiscoverOptions& options, const Chips& chips)
   }
   for (const std::string& name : options.executors) {
     if (known.contains(name)) continue;
-    return fail(ErrorCode::InvalidInput, "--executors: no chip of this run has an executor '" +
-                                             name +
-                                             "'; they have: " + join({known.begin(), known.end()}));
+    return fail(ErrorCode::InvalidInput,
+                "--executors: no chip of this run has an executor '" + name +
+                    "'; they have: " + base::join({known.begin(), known.end()}));
   }
   return {};
 }

@@ -1,7 +1,6 @@
 #include "coordinator/app/discover_run.h"
 
 #include <algorithm>
-#include <cctype>
 #include <iostream>
 #include <utility>
 
@@ -10,6 +9,7 @@
 #include "coordinator/app/result_list.h"
 #include "coordinator/app/stored_report.h"
 #include "coordinator/report/log_lines.h"
+#include "shared/base/text.h"
 
 namespace layerfarm::coordinator::app {
 using namespace std::chrono_literals;
@@ -158,13 +158,11 @@ void DiscoverRun::say_unmatched(const Reading& reading) {
   const std::vector<bool> chosen = plan::choose_layers(layers, options.layers);
   if (std::find(chosen.begin(), chosen.end(), true) == chosen.end() && !chosen.empty()) {
     console_.say("[Model] " + reading.file.name + ": no layer matches --layers " +
-                 join(options.layers));
+                 base::join(options.layers));
   }
   for (const std::string& op : options.skip_ops) {
     const auto is_op = [&op](const domain::Layer& layer) {
-      return std::equal(
-          op.begin(), op.end(), layer.op_type.begin(), layer.op_type.end(),
-          [](unsigned char a, unsigned char b) { return std::tolower(a) == std::tolower(b); });
+      return base::equal_any_case(op, layer.op_type);
     };
     if (std::none_of(layers.begin(), layers.end(), is_op))
       console_.say_verbose("[SkipOps] " + reading.file.name + " has no layer of type " + op);

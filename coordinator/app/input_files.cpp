@@ -12,6 +12,7 @@
 #include <set>
 
 #include "shared/base/digest.h"
+#include "shared/base/text.h"
 
 namespace layerfarm::coordinator::app {
 namespace fs = std::filesystem;
@@ -145,12 +146,6 @@ std::string file_name_of(std::string name) {
   return name;
 }
 
-std::string join(const std::vector<std::string>& words) {
-  std::string out;
-  for (const std::string& word : words) out += (out.empty() ? "" : ", ") + word;
-  return out;
-}
-
 }  // namespace
 
 Result<InputFiles> find_inputs(const std::string& folder) {
@@ -212,7 +207,8 @@ std::string input_use_text(const InputUse& use) {
   std::string out = fmt::format("{} of {} layer inputs come from {} array(s) of --inputs",
                                 use.taken, use.taken + use.drawn, use.used.size());
   if (use.drawn > 0) out += ", the others are random";
-  if (!use.missing.empty()) out += " (model inputs without an array: " + join(use.missing) + ")";
+  if (!use.missing.empty())
+    out += " (model inputs without an array: " + base::join(use.missing) + ")";
   return out;
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "coordinator/report/report_files.h"
+#include "shared/base/text.h"
 
 namespace layerfarm::coordinator::app {
 namespace fs = std::filesystem;
@@ -13,12 +14,6 @@ namespace json = report::json;
 using base::ErrorCode;
 using base::fail;
 using base::Result;
-
-std::string join(const std::vector<std::string>& words) {
-  std::string out;
-  for (const std::string& word : words) out += (out.empty() ? "" : ", ") + word;
-  return out;
-}
 
 plan::PlanOptions plan_options_of(const DiscoverOptions& options) {
   plan::PlanOptions out;
@@ -124,7 +119,7 @@ void ModelReports::say_opened(const ModelFile& model, const OpenedReport& opened
   if (!opened.takeover.set_aside.empty()) console_.say(start + opened.takeover.set_aside);
   if (!opened.takeover.edited.empty()) {
     console_.say(start +
-                 "recommendations edited by hand are kept: " + join(opened.takeover.edited));
+                 "recommendations edited by hand are kept: " + base::join(opened.takeover.edited));
   }
   if (const std::string line = missing_times_line(opened.report); !line.empty()) console_.say(line);
 }

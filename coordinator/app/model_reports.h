@@ -39,7 +39,4 @@ class ModelReports {
   plan::PlanOptions options_;
 };
 
-/// "a, b, c"
-[[nodiscard]] std::string join(const std::vector<std::string>& words);
-
 }  // namespace layerfarm::coordinator::app

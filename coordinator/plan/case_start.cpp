@@ -1,20 +1,10 @@
 // The cases of a new file.
 #include <algorithm>
-#include <cctype>
 
 #include "coordinator/plan/cases.h"
+#include "shared/base/text.h"
 
 namespace layerfarm::coordinator::plan {
-namespace {
-
-bool same_text_any_case(const std::string& a, const std::string& b) {
-  return a.size() == b.size() &&
-         std::equal(a.begin(), a.end(), b.begin(), [](unsigned char x, unsigned char y) {
-           return std::tolower(x) == std::tolower(y);
-         });
-}
-
-}  // namespace
 
 void Cases::add(std::uint32_t file_number) {
   state_.resize(tables_.cases(), CaseState::NotSelected);
@@ -35,7 +25,7 @@ void Cases::open_layer(std::uint32_t file_number, std::uint32_t layer) {
   const domain::Layer& spec = request.given.model->layers[layer];
   const bool op_skipped =
       std::any_of(options.skip_ops.begin(), options.skip_ops.end(),
-                  [&](const std::string& op) { return same_text_any_case(op, spec.op_type); });
+                  [&](const std::string& op) { return base::equal_any_case(op, spec.op_type); });
   const Place first = tables_.place_in(file_number, file.case_of(layer, 0));
   const auto works_in_file =
       options.skip_mode && !options.recompute ? tables_.old_success(first) : std::nullopt;
