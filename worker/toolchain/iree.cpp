@@ -430,23 +430,16 @@ class IreeToolchain final : public Toolchain {
 
   static RunResult run_once(const domain::ChipSpec& chip, const domain::ExecutorSpec& executor,
                             const RunJob& job, StepContext& context) {
-    ToolCall call{.command = {}, .where = "run", .tool = "iree " + version()};
-    std::vector<std::string>& argv = call.command.argv;
-    argv = {run_program().string(), "--device=local-sync",
-            "--module=" + context.blobs.path(job.artifact->blob).string(),
-            "--function=" + job.artifact->function};
-    for (std::size_t i = 0; i < job.layer->inputs.size(); ++i) {
-      argv.push_back("--input=" + job.layer->inputs[i].type.mlir() + "=@" +
-                     context.blobs.path(job.prepared->inputs[i]).string());
-    }
+    std::vector<std::string> argv = {run_program().string(), "--device=local-sync",
+                                     "--module=" + context.blobs.path(job.artifact->blob).string(),
+                                     "--function=" + job.artifact->function};
+    for (const std::string& input : raw_inputs(job, context.blobs))
+      argv.push_back("--input=" + input);
     for (std::size_t i = 0; i < job.layer->outputs.size(); ++i)
       argv.push_back("--output=@" + raw_output_name(i));
     const Target target = target_of(chip, executor);
     argv.insert(argv.end(), target.run_flags.begin(), target.run_flags.end());
-    call.command.folder = context.scratch;
-    call.command.cores = context.cores;
-    call.command.bounds = run_bounds(context.limits);
-    return run_result(run_tool(call, context));
+    return run_result(run_tool(run_call("iree " + version(), std::move(argv), context), context));
   }
 };
 

@@ -53,15 +53,11 @@ class ProcessToolchain final : public Toolchain {
   RunResult run(const domain::ChipSpec& chip, const domain::ExecutorSpec& executor,
                 const RunJob& job, StepContext& context) override {
     const domain::Options options = domain::merged_options(chip, executor);
-    ToolCall call{.command = {}, .where = "run", .tool = "process"};
-    call.command.argv = domain::option_list(options, "command");
+    ToolCall call = run_call("process", domain::option_list(options, "command"), context);
     if (call.command.argv.empty()) {
       return {.diagnostic = diagnostic("run", "not started",
                                        "chip " + chip.name + " has no option 'command'")};
     }
-    call.command.folder = context.scratch;
-    call.command.cores = context.cores;
-    call.command.bounds = run_bounds(context.limits);
     if (const auto wanted = options.find("layer_argument");
         wanted != options.end() && wanted->second == "1" && job.layer != nullptr) {
       const cache::Placed placed =

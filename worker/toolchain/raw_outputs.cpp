@@ -35,6 +35,15 @@ std::optional<domain::TensorType> type_of_output(const domain::TensorType& decla
 
 }  // namespace
 
+std::vector<std::string> raw_inputs(const RunJob& job, const base::BlobFolder& blobs) {
+  std::vector<std::string> out;
+  for (std::size_t i = 0; i < job.layer->inputs.size(); ++i) {
+    out.push_back(job.layer->inputs[i].type.mlir() + "=@" +
+                  blobs.path(job.prepared->inputs[i]).string());
+  }
+  return out;
+}
+
 std::string raw_output_name(std::size_t index) {
   return "output_" + std::to_string(index) + ".bin";
 }

@@ -154,6 +154,15 @@ ToolEnd run_tool(const ToolCall& call, StepContext& context) {
   return out;
 }
 
+ToolCall run_call(std::string tool, std::vector<std::string> argv, const StepContext& context) {
+  ToolCall out{.command = {}, .where = "run", .tool = std::move(tool)};
+  out.command.argv = std::move(argv);
+  out.command.folder = context.scratch;
+  out.command.cores = context.cores;
+  out.command.bounds = run_bounds(context.limits);
+  return out;
+}
+
 domain::Diagnostic diagnostic(std::string where, std::string cause, std::string text) {
   return {.where = std::move(where), .cause = std::move(cause), .text = std::move(text), .raw = {}};
 }

@@ -43,6 +43,10 @@ struct ToolEnd {
 /// Runs the tool; on failure the diagnostic is complete, its raw report stored.
 [[nodiscard]] ToolEnd run_tool(const ToolCall& call, StepContext& context);
 
+/// A call of a run program in the step's folder, on the worker's cores, within the run's limits.
+[[nodiscard]] ToolCall run_call(std::string tool, std::vector<std::string> argv,
+                                const StepContext& context);
+
 /// A diagnostic of the adapter's own, not of a tool's end.
 [[nodiscard]] domain::Diagnostic diagnostic(std::string where, std::string cause, std::string text);
 /// An Error of ours (disk, blob store) as the end of a step: not the case's fault.

@@ -203,11 +203,12 @@ class TorqToolchain final : public Toolchain {
       }
     }
     out.found = true;
-    out.identity.version = "torq";
     FileDigests digests;
     out.identity.files =
         digests.of_all({tools.compile, tools.run, sidecar_script(),
                         package_record("iree_base_compiler"), package_record("onnx")});
+    // Asking the tools for their version would start them: their files stand for it.
+    out.identity.version = "tools " + out.identity.files.hex().substr(0, 12);
     return out;
   }
 
@@ -258,19 +259,12 @@ class TorqToolchain final : public Toolchain {
         cache::place_artifact(context.blobs, *job.artifact, context.scratch, kArtifact);
     if (!placed.ok()) return not_placed(placed);
     TorqRunFiles files{.artifact = kArtifact, .function = job.artifact->function};
-    for (std::size_t i = 0; i < job.layer->inputs.size(); ++i) {
-      files.inputs.push_back(job.layer->inputs[i].type.mlir() + "=@" +
-                             context.blobs.path(job.prepared->inputs[i]).string());
-    }
+    files.inputs = raw_inputs(job, context.blobs);
     for (std::size_t i = 0; i < job.layer->outputs.size(); ++i)
       files.outputs.push_back(raw_output_name(i));
-    ToolCall call{.command = {}, .where = "run", .tool = "torq-run-module"};
-    call.command.argv = torq_run_arguments(*target, files);
-    call.command.argv.insert(call.command.argv.begin(), find_tools().run.string());
-    call.command.folder = context.scratch;
-    call.command.cores = context.cores;
-    call.command.bounds = run_bounds(context.limits);
-    return run_result(run_tool(call, context));
+    std::vector<std::string> argv = torq_run_arguments(*target, files);
+    argv.insert(argv.begin(), find_tools().run.string());
+    return run_result(run_tool(run_call("torq-run-module", std::move(argv), context), context));
   }
 };
 
