@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <optional>
 #include <set>
 #include <string_view>
 
@@ -21,22 +20,17 @@ std::string listed(std::vector<std::string> words, std::string_view separator = 
   return base::join(words, separator);
 }
 
-/// What the model's reader noted about a name that it lacks; none when it has it.
-std::optional<std::string> note_about(const std::string& dim, const domain::ModelAnalysis& model) {
-  const std::string start = domain::unknown_dim_note(dim);
-  for (const std::string& note : model.notes) {
-    if (note.starts_with(start)) return note;
-  }
-  return std::nullopt;
-}
-
 void check_dims(const DiscoverOptions& options, std::span<const ReadModel> models,
                 AskedNames& out) {
   for (const auto& [name, value] : options.dims) {
     std::vector<std::string> lacking;
     for (const ReadModel& read : models) {
-      if (const auto note = note_about(name, *read.model))
-        lacking.push_back(read.name + ": " + *note);
+      const auto& names = read.model->dim_names;
+      if (std::binary_search(names.begin(), names.end(), name)) continue;
+      lacking.push_back(read.name + ": no input has a dim named '" + name + "' (" +
+                        (names.empty() ? "none of its dims has a name"
+                                       : "its dims with names: " + listed(names)) +
+                        ")");
     }
     if (models.empty() || lacking.size() < models.size()) continue;
     const std::string error = "--dim " + name + " would change nothing; " + listed(lacking, "; ");

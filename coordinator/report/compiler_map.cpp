@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <set>
 #include <unordered_map>
 
 #include "coordinator/report/ops.h"
@@ -38,21 +37,22 @@ CompilerMap compiler_map(std::span<const Assignment> ops,
   for (const Assignment& op : ops) {
     if (has_place(op)) ++users[op.location];
   }
-  std::set<std::string_view> said;
+  std::unordered_map<std::string_view, std::string> shared;  // ids of those at one location
+  for (const Assignment& op : ops) {
+    if (!has_place(op) || users[op.location] == 1) continue;
+    std::string& ids = shared[op.location];
+    ids.append(ids.empty() ? "" : ", ").append(op.layer_id);
+  }
   json::Builder out(map.text, 0);
   out.open();
   out.open("op_assignments");
   for (const Assignment& op : ops) {
     if (!has_place(op)) continue;
     if (const std::uint32_t count = users[op.location]; count > 1) {
-      if (!said.insert(op.location).second) continue;
-      std::string ids;
-      for (const Assignment& other : ops) {
-        if (has_place(other) && other.location == op.location)
-          ids.append(ids.empty() ? "" : ", ").append(other.layer_id);
-      }
+      const auto ids = shared.extract(op.location);
+      if (ids.empty()) continue;  // said already
       map.warnings.push_back("location " + std::string(op.location) + " belongs to " +
-                             std::to_string(count) + " layers (" + ids +
+                             std::to_string(count) + " layers (" + ids.mapped() +
                              "): none of them is in the compiler file");
       continue;
     }

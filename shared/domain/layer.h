@@ -78,19 +78,13 @@ struct ReadFile {
   friend bool operator==(const ReadFile&, const ReadFile&) = default;
 };
 
-/// How the note begins that a reader leaves for a `--dim` name that no input of the model has; the
-/// names that there are follow it. Who sees all models of a run tells from it whether any has the
-/// name.
-[[nodiscard]] inline std::string unknown_dim_note(const std::string& name) {
-  return "no input has a dim named '" + name + "'";
-}
-
 /// Everything that reading a model gives.
 struct ModelAnalysis {
   std::string format = "onnx";
   base::Digest model_digest;  ///< content, external data included
   std::vector<ReadFile> files;
-  std::vector<Layer> layers;  ///< in graph order
+  std::vector<Layer> layers;           ///< in graph order
+  std::vector<std::string> dim_names;  ///< of the inputs' dims, sorted: what `--dim` can name
   /// Locations of the importer's top-level operators, constants left out; empty when the import
   /// failed (`location_problem` says why).
   std::vector<SourceLocation> locations;

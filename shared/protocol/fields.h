@@ -132,6 +132,7 @@ void describe(V& v, ModelAnalysis& a) {
   v.required("layers", a.layers);
   v.optional("locations", a.locations);
   v.optional("location_problem", a.location_problem);
+  v.optional("dim_names", a.dim_names);
   v.optional("notes", a.notes);
   v.optional("importer_version", a.importer_version);
 }

@@ -291,6 +291,7 @@ Result<AnalyzeAnswer> analyze(const AnalyzeOptions& options) {
   out.analysis.model_digest = loaded->digest;
   out.analysis.files = loaded->files;
   out.analysis.notes = loaded->notes;
+  out.analysis.dim_names = std::move(shapes.dim_names);
   for (Result<Layer>& layer : layers) {
     if (!layer) return fail(std::move(layer.error()));
     out.analysis.layers.push_back(std::move(*layer));

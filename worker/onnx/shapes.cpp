@@ -39,27 +39,27 @@ void set_dims(pb::TypeProto& type, const std::map<std::string, std::int64_t>& va
   }
 }
 
+/// Names of the inputs' dims.
+std::set<std::string> input_dim_names(const pb::GraphProto& graph) {
+  std::set<std::string> out;
+  for (const pb::ValueInfoProto& input : graph.input()) {
+    for (const auto& dim : input.type().tensor_type().shape().dim()) {
+      if (dim.has_dim_param() && !dim.dim_param().empty()) out.insert(dim.dim_param());
+    }
+  }
+  return out;
+}
+
 /// Fixes the inputs' dims and returns what every named dim stands for.
 std::map<std::string, std::int64_t> fix_inputs(LoadedModel& model, const Dims& dims) {
   std::map<std::string, std::int64_t> values(dims.begin(), dims.end());
-  std::map<std::string, std::int64_t> unused = values;
-  std::set<std::string> named;
   for (pb::ValueInfoProto& input : *model.proto.mutable_graph()->mutable_input()) {
     if (!input.type().has_tensor_type()) continue;
     for (const auto& dim : input.type().tensor_type().shape().dim()) {
       if (!dim.has_dim_param() || dim.dim_param().empty()) continue;
       values.emplace(dim.dim_param(), 1);
-      named.insert(dim.dim_param());
-      unused.erase(dim.dim_param());
     }
     set_dims(*input.mutable_type(), values, 1);
-  }
-  std::string known;
-  for (const std::string& name : named) known += (known.empty() ? "" : ", ") + name;
-  for (const auto& [name, value] : unused) {
-    model.notes.push_back(domain::unknown_dim_note(name) +
-                          (known.empty() ? " (none of its dims has a name)"
-                                         : " (its dims with names: " + known + ")"));
   }
   return values;
 }
@@ -172,6 +172,12 @@ std::size_t take_declared(LoadedModel& model, const ValueTypes& declared, const 
 }  // namespace
 
 Shapes infer_shapes(LoadedModel& model, const Dims& dims) {
+  const std::set<std::string> names = input_dim_names(model.proto.graph());
+  for (const auto& [name, value] : dims) {
+    if (!names.contains(name))
+      model.notes.push_back("no input has a dim named '" + name + "', so --dim " + name +
+                            " changes nothing");
+  }
   const auto values = fix_inputs(model, dims);
   const ValueTypes declared = declared_types(model, values);
   pb::GraphProto& graph = *model.proto.mutable_graph();
@@ -179,6 +185,7 @@ Shapes infer_shapes(LoadedModel& model, const Dims& dims) {
   for (pb::ValueInfoProto& output : *graph.mutable_output()) output.clear_type();
 
   Shapes out;
+  out.dim_names.assign(names.begin(), names.end());
   run_inference(model);
   out.types = collect_types(model);
   out.unknown = open_values(model, out.types);

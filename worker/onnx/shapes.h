@@ -22,6 +22,7 @@ struct Shapes {
   ValueTypes types;
   std::vector<std::string>
       unknown;  ///< values whose type or shape is still open, in order of their nodes
+  std::vector<std::string> dim_names;           ///< of the inputs' dims, sorted, each once
   std::unordered_set<std::string> seen_in_run;  ///< values whose shape only a run showed
 };
 

@@ -1,7 +1,7 @@
 """What the stand-ins for the torq tools accept, refuse and bend: success, difference, compile error and run error all occur.
 
-The real tools cannot be had here. The tables are those of the golden cases (tests/golden/torq), so that outputs of
-torq-gen-config itself can be compared with ours. Nothing outside tests/ uses this.
+The real tools cannot be had here. The tables are those under which torq-gen-config made the reports in tests/golden/report, so that ours
+can be compared with its own. Nothing outside tests/ uses this.
 """
 import json
 import os

@@ -7,10 +7,9 @@ using namespace layerfarm::coordinator::app;
 
 namespace {
 
-domain::ModelAnalysis model_without(const std::vector<std::string>& dims) {
+domain::ModelAnalysis model_with_dims(const std::vector<std::string>& dims) {
   domain::ModelAnalysis out;
-  for (const std::string& dim : dims)
-    out.notes.push_back(domain::unknown_dim_note(dim) + " (its dims with names: batch)");
+  out.dim_names = dims;
   out.layers.resize(1);
   out.layers[0].input_names = {"image"};
   out.layers[0].output_names = {"y"};
@@ -28,8 +27,8 @@ InputFiles arrays(std::vector<std::string> names) {
 }  // namespace
 
 TEST_CASE("a dim that no model has is an error with the names there are; one has it: all is well") {
-  const domain::ModelAnalysis lacks = model_without({"batc"});
-  const domain::ModelAnalysis has = model_without({});
+  const domain::ModelAnalysis lacks = model_with_dims({"batch"});
+  const domain::ModelAnalysis has = model_with_dims({"batc", "batch"});
   DiscoverOptions options;
   options.dims = {{"batc", 2}, {"batch", 2}};
   const ReadModel both[2] = {{"a", &lacks}, {"b", &has}};
@@ -44,7 +43,7 @@ TEST_CASE("a dim that no model has is an error with the names there are; one has
 }
 
 TEST_CASE("arrays of which none fits are an error, some that do not fit a line") {
-  const domain::ModelAnalysis model = model_without({});
+  const domain::ModelAnalysis model = model_with_dims({});
   const ReadModel read[1] = {{"net", &model}};
   const AskedNames none = check_asked_names({}, arrays({"imgae"}), read);
   REQUIRE(none.errors.size() == 1);

@@ -216,6 +216,7 @@ TEST_CASE("an analysis comes back as it was") {
   domain::ModelAnalysis analysis;
   analysis.model_digest = digest(1);
   analysis.files = {{"m.onnx", digest(1), 5}};
+  analysis.dim_names = {"batch"};
   analysis.layers = {a_layer()};
   analysis.locations = {{17, 10, "Conv"}};
   analysis.notes = {"n"};
