@@ -14,6 +14,9 @@ namespace {
 
 /// A commit of this many facts takes some ten milliseconds: others wait no longer than that.
 constexpr std::size_t kCommitFacts = 4096;
+/// Commits are at least so far apart: facts that come one by one share the disk's flush. A flush
+/// also holds up whoever else changes folders on that disk, as every tool step does.
+constexpr auto kBetweenCommits = std::chrono::milliseconds(10);
 
 std::int64_t now_ms() {
   using std::chrono::milliseconds;
@@ -91,23 +94,27 @@ base::Result<void> LogWriter::close(base::Duration patience) {
                         " facts are not kept; their work is done again by the next run");
 }
 
-std::size_t LogWriter::next_batches() const {
-  std::size_t batches = 0;
-  for (std::size_t facts = 0; batches < waiting_.size() && facts < kCommitFacts; ++batches) {
-    facts += waiting_[batches].facts.size();
+LogWriter::Next LogWriter::next_commit() const {
+  Next out;
+  std::size_t facts = 0;
+  for (; out.batches < waiting_.size() && facts < kCommitFacts; ++out.batches) {
+    facts += waiting_[out.batches].facts.size();
   }
-  return batches;
+  out.full = facts >= kCommitFacts;
+  return out;
 }
 
 void LogWriter::run() {
   const base::MonotonicClock clock;
   std::optional<base::Time> stop_at;
-  base::Time try_at{0};  // after a failure: not before
+  base::Time try_at{0};  // not before; a full commit waits only after a failure
+  bool failing = false;
   while (true) {
-    const base::Time now = clock.now();
     int wait_ms = -1;
     if (!waiting_.empty()) {
-      const base::Duration wait = std::max(try_at - now, base::Duration::zero());
+      const base::Duration wait = !failing && next_commit().full
+                                      ? base::Duration::zero()
+                                      : std::max(try_at - clock.now(), base::Duration::zero());
       wait_ms = static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(wait).count());
     } else if (stop_at) {
       return;
@@ -122,13 +129,16 @@ void LogWriter::run() {
         try_at = base::Time{0};
       }
     }
-    if (waiting_.empty() || clock.now() < try_at) continue;
+    if (waiting_.empty()) continue;
+    const Next next = next_commit();
+    if (clock.now() < try_at && (failing || !next.full)) continue;
 
-    const std::size_t batches = next_batches();
-    base::Result<Written> written = commit(batches);
+    base::Result<Written> written = commit(next.batches);
+    failing = !written;
     if (written) {
-      waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<std::ptrdiff_t>(batches));
-      try_at = base::Time{0};
+      waiting_.erase(waiting_.begin(),
+                     waiting_.begin() + static_cast<std::ptrdiff_t>(next.batches));
+      try_at = stop_at ? base::Time{0} : clock.now() + kBetweenCommits;
       written_.put(std::move(*written));
     } else {
       Written failed;

@@ -1,6 +1,6 @@
 // LogWriter: the thread that writes the store. Facts come in through a mailbox, what has become
 // durable goes out through one. Every commit takes all that is waiting (up to a bound, so that
-// other processes get their turn).
+// other processes get their turn); commits keep a distance, so that single facts share one.
 #pragma once
 
 #include <SQLiteCpp/SQLiteCpp.h>
@@ -52,10 +52,14 @@ class LogWriter {
     std::optional<base::Time> stop_at;  ///< close: try until then
   };
   struct Statements;
+  struct Next {
+    std::size_t batches = 0;  ///< of waiting_, from its front
+    bool full = false;        ///< as many facts as one commit takes
+  };
 
   void run();
   [[nodiscard]] base::Result<Written> commit(std::size_t batches);
-  [[nodiscard]] std::size_t next_batches() const;
+  [[nodiscard]] Next next_commit() const;
 
   base::Mailbox<Order> inbox_;
   base::Mailbox<Written> written_;

@@ -146,6 +146,16 @@ bool remove_folder(const std::filesystem::path& folder) {
   return false;
 }
 
+bool clear_folder(const std::filesystem::path& folder) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  fs::permissions(folder, fs::perms::owner_all, fs::perm_options::add, error);
+  bool clear = true;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error))
+    clear = remove_folder(at->path()) && clear;
+  return clear && !error;
+}
+
 Result<ScratchFolder> ScratchFolder::make(const std::filesystem::path& parent,
                                           const std::string& prefix) {
   std::error_code error;

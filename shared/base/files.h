@@ -23,12 +23,15 @@ enum class Sync { Yes, No };
 /// Removes a folder with all that is in it, also where a tool took away its own right to write
 /// there. False when something is left; true when there was nothing.
 bool remove_folder(const std::filesystem::path& folder);
+/// Removes all that is in a folder and gives its owner every right to it again. False when
+/// something is left.
+bool clear_folder(const std::filesystem::path& folder);
 
-/// A folder of one's own that is removed, content and all, when this goes out of scope.
 /// Opens a regular file for reading; -1 and an Error for anything else. A FIFO or device would keep
 /// the caller waiting, perhaps for ever.
 [[nodiscard]] Result<int> open_regular_file(const std::filesystem::path& path);
 
+/// A folder of one's own that is removed, content and all, when this goes out of scope.
 class ScratchFolder {
  public:
   /// Makes `<parent>/<tag of this process>-<prefix>-XXXXXX`; the parent is made too. What is left

@@ -22,11 +22,18 @@ class Mailbox {
   Mailbox(const Mailbox&) = delete;
   Mailbox& operator=(const Mailbox&) = delete;
 
+  /// Without waking the owner: the next `put` or `wake` serves this one too.
+  void put_quietly(T value) {
+    const std::lock_guard lock(mutex_);
+    values_.push_back(std::move(value));
+  }
+
   void put(T value) {
-    {
-      const std::lock_guard lock(mutex_);
-      values_.push_back(std::move(value));
-    }
+    put_quietly(std::move(value));
+    wake();
+  }
+
+  void wake() {
     const std::uint64_t one = 1;
     // A full counter still wakes the reader, so a failed write loses nothing.
     [[maybe_unused]] const ssize_t written = ::write(fd_, &one, sizeof one);

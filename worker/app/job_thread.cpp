@@ -38,13 +38,19 @@ std::vector<LeasedJob> LeaseControl::begin(const std::vector<LeasedJob>& jobs) {
       wanted.push_back(job);
     }
   }
-  if (!skipped.outcomes.empty()) out_.put(std::move(skipped));
-  if (!began.attempts.empty()) out_.put(std::move(began));
+  if (!skipped.outcomes.empty()) out_.put_quietly(std::move(skipped));
+  if (!began.attempts.empty()) out_.put_quietly(std::move(began));
+  if (const base::Time now = clock_.now(); !woken_ || now - *woken_ >= kGatherNews) {
+    woken_ = now;
+    out_.wake();
+  }
   return wanted;
 }
 
 void LeaseControl::end(std::vector<AttemptOutcome> outcomes) {
-  out_.put(core::JobsEnded{std::move(outcomes)});
+  // The next beginning or the end of the lease comes right behind (among tiny cases after a slice):
+  // one message for both.
+  out_.put_quietly(core::JobsEnded{std::move(outcomes)});
 }
 
 void LeaseControl::end(const LeasedJob& job, domain::Outcome outcome) {

@@ -4,18 +4,27 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <set>
 #include <thread>
 #include <vector>
 
 #include "shared/base/mailbox.h"
+#include "shared/base/time.h"
 #include "shared/protocol/messages.h"
 #include "worker/core/worker_core.h"
 #include "worker/process/process_runner.h"
 
 namespace layerfarm::worker::app {
+
+/// Beginnings and ends that follow one another faster than this reach the loop together. Each wake
+/// costs as much as a tenth of a tool that takes a millisecond. A worker that dies meanwhile seems
+/// to have died under the job before; that one is tried again like after any death, and alone
+/// before it is blamed.
+inline constexpr base::Duration kGatherNews = std::chrono::milliseconds(5);
 
 /// What the code that works on a lease may say and ask. Job thread only.
 class LeaseControl {
@@ -41,6 +50,8 @@ class LeaseControl {
   process::CancelToken& token_;
   const std::atomic<bool>& leaving_;
   std::set<protocol::AttemptId> cancelled_;
+  base::MonotonicClock clock_;
+  std::optional<base::Time> woken_;  ///< when the loop was last woken from here
 };
 
 /// Works through a lease and answers each of its jobs once through the control.
@@ -48,8 +59,9 @@ using LeaseFunction = std::function<void(const protocol::Lease&, LeaseControl&)>
 
 class JobThread {
  public:
-  /// Events for the worker core arrive in `out`. `work` runs on the new thread only; what it waits
-  /// for watches `token`.
+  /// Events for the worker core arrive in `out`; whoever took some looks there again after
+  /// kGatherNews, as what came meanwhile may not wake it. `work` runs on the new thread only; what
+  /// it waits for watches `token`.
   JobThread(base::Mailbox<core::Event>& out, process::CancelToken& token, LeaseFunction work);
   /// Ends what runs, answers the rest of the lease Cancelled, and joins.
   ~JobThread();

@@ -60,7 +60,8 @@ class Loop {
                                             parent_fd_ >= 0 ? parent_fd_ : signals_};
     const transport::Ready ready = transport::wait(socket_, descriptors, until_next());
     if (ready.socket) receive();
-    if (ready.descriptors[0]) take_events();
+    // Once more after a while: what came soon after the last look does not wake.
+    if (ready.descriptors[0] || clock_.now() >= look_again_) take_events();
     if (ready.descriptors[1]) on_signal();
     if (parent_fd_ >= 0 && ready.descriptors[2]) {
       exit_code_ = 0;  // nobody is left to tell; the children go with us
@@ -72,9 +73,9 @@ class Loop {
 
   [[nodiscard]] std::chrono::milliseconds until_next() const {
     if (!outgoing_.empty()) return kRetrySend;
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(core_.next_deadline() -
-                                                                            clock_.now()) +
-                      1ms;
+    const base::Time next = std::min(core_.next_deadline(), look_again_);
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(next - clock_.now()) + 1ms;
     return std::clamp<std::chrono::milliseconds>(left, 0ms, kLongestWait);
   }
 
@@ -103,7 +104,9 @@ class Loop {
       if (ended) step(std::move(*ended));
       ended.reset();
     };
-    for (core::Event& event : events_.take()) {
+    std::vector<core::Event> events = events_.take();
+    look_again_ = events.empty() ? base::Time::max() : clock_.now() + kGatherNews;
+    for (core::Event& event : events) {
       if (auto* more = std::get_if<core::JobsEnded>(&event)) {
         if (!ended) {
           ended = std::move(*more);
@@ -161,6 +164,7 @@ class Loop {
 
   base::MonotonicClock clock_;
   core::WorkerCore core_;
+  base::Time look_again_ = base::Time::max();
   int parent_ = 0;
   int parent_fd_ = -1;
   int signals_ = -1;

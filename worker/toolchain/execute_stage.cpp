@@ -66,6 +66,16 @@ StepContext in_folder(const StepContext& context, const std::filesystem::path& f
   return out;
 }
 
+/// A plain program's steps share their lease's folder, one after the other and each in an empty
+/// one: making and removing a folder is a tenth of a step that takes a millisecond. Steps of
+/// toolchains with inputs and artifacts never meet a path twice, so that nothing a resident helper
+/// remembers of one can be taken for another's.
+bool runs_in_shared_folder(const Needs& needs, const StepContext& context) {
+  std::error_code error;
+  return !needs.prepare && !needs.compile && !needs.tiny &&
+         std::filesystem::is_empty(context.scratch, error) && !error;
+}
+
 /// Recompare takes the element types from the layer; shapes, which may depend on the values that
 /// were fed, it does not need.
 bool same_elements(const std::vector<domain::TensorType>& a,
@@ -123,7 +133,9 @@ Outcome execute_stage(Toolchain& toolchain, const StageJob& job, const domain::T
     return lost(Stage::Execute, std::move(missing));
   std::optional<base::ScratchFolder> own;  // holds the outputs until they are compared
   StepContext step = context;
-  if (!toolchain.needs(job.chip).tiny) {
+  const Needs needs = toolchain.needs(job.chip);
+  const bool in_shared_folder = runs_in_shared_folder(needs, context);
+  if (!needs.tiny && !in_shared_folder) {
     auto folder = base::ScratchFolder::make(context.scratch, "run");
     if (!folder) return broken(Stage::Execute, "run", folder.error());
     own = std::move(*folder);
@@ -132,6 +144,8 @@ Outcome execute_stage(Toolchain& toolchain, const StageJob& job, const domain::T
   RunResult run = toolchain.run(
       job.chip, job.executor,
       {.layer = &job.layer, .artifact = job.artifact, .prepared = job.prepared}, step);
+  // Where this leaves something, the next step gets a folder of its own.
+  if (in_shared_folder) base::clear_folder(context.scratch);
   out.ending = run.ending;
   out.diagnostic = std::move(run.diagnostic);
   out.lost = std::move(run.lost);

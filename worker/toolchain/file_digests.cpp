@@ -1,6 +1,7 @@
 #include "worker/toolchain/file_digests.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <sstream>
@@ -15,7 +16,10 @@ namespace {
 constexpr std::string_view kHead = "layerfarm tool digests 1";
 }
 
-fs::path FileDigests::default_memory() { return base::cache_folder() / "tool-digests"; }
+fs::path FileDigests::default_memory() {
+  const fs::path tools = base::dependencies_folder();
+  return (::access(tools.c_str(), W_OK) == 0 ? tools : base::cache_folder()) / "tool-digests";
+}
 
 FileDigests::FileDigests(fs::path memory) : memory_(std::move(memory)) {
   const auto text = base::read_file(memory_, std::uint64_t{4} << 20);

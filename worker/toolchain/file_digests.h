@@ -17,7 +17,7 @@ namespace layerfarm::worker::toolchain {
 /// of the two. One thread.
 class FileDigests {
  public:
-  /// `memory`: the file that keeps what is known, by default in the cache folder.
+  /// `memory`: the file that keeps what is known.
   explicit FileDigests(std::filesystem::path memory = default_memory());
   ~FileDigests();
   FileDigests(const FileDigests&) = delete;
@@ -29,6 +29,8 @@ class FileDigests {
   /// counts as such.
   [[nodiscard]] base::Digest of_all(const std::vector<std::filesystem::path>& files);
 
+  /// Beside the tools that scripts/setup installed, so that a new cache folder reads none of them
+  /// again; else in the cache folder.
   [[nodiscard]] static std::filesystem::path default_memory();
 
  private:

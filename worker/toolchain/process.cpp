@@ -3,6 +3,7 @@
 // benchmarks, and for a quick check of a program of one's own over all layers (option
 // `layer_argument`).
 #include <filesystem>
+#include <map>
 #include <string>
 
 #include "shared/base/places.h"
@@ -58,6 +59,7 @@ class ProcessToolchain final : public Toolchain {
       return {.diagnostic = diagnostic("run", "not started",
                                        "chip " + chip.name + " has no option 'command'")};
     }
+    call.command.argv.front() = program(call.command.argv.front());
     if (const auto wanted = options.find("layer_argument");
         wanted != options.end() && wanted->second == "1" && job.layer != nullptr) {
       const cache::Placed placed =
@@ -77,6 +79,19 @@ class ProcessToolchain final : public Toolchain {
                   const RunJob& job, int runs, StepContext& context) override {
     return time_runs("process", runs, [&] { return run(chip, executor, job, context); });
   }
+
+ private:
+  /// The path of a program. A step of a millisecond would spend a good part of it on a long PATH,
+  /// so it is searched once; the name as it stands where nothing is found, as the runner says that
+  /// best.
+  std::string program(const std::string& name) {
+    if (const auto known = programs_.find(name); known != programs_.end()) return known->second;
+    const fs::path found = find_program(name);
+    if (found.empty()) return name;
+    return programs_.emplace(name, fs::absolute(found).string()).first->second;
+  }
+
+  std::map<std::string, std::string> programs_;
 };
 
 }  // namespace

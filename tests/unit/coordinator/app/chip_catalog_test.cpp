@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "shared/base/files.h"
+#include "tests/support/environment_change.h"
 
 using namespace layerfarm;
 using coordinator::app::ChipCatalog;
@@ -83,12 +84,11 @@ TEST_CASE(
 TEST_CASE("default is SL2610 unless the environment names another chip") {
   Folder folder;
   folder.chip("mine");
-  ::unsetenv("LAYERFARM_CHIP");
+  const tests::EnvironmentChange none("LAYERFARM_CHIP", {});
   CHECK(names(*folder.catalog().select("default")) == std::vector<std::string>{"SL2610"});
   CHECK(names(*folder.catalog().select("default.group")) == std::vector<std::string>{"SL2610"});
-  ::setenv("LAYERFARM_CHIP", "mine", 1);
+  const tests::EnvironmentChange mine("LAYERFARM_CHIP", "mine");
   CHECK(names(*folder.catalog().select("default")) == std::vector<std::string>{"mine"});
-  ::unsetenv("LAYERFARM_CHIP");
 }
 
 TEST_CASE("an earlier folder wins, and a wrong file is named") {

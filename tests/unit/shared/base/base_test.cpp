@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -17,8 +18,10 @@
 #include "shared/base/mailbox.h"
 #include "shared/base/places.h"
 #include "shared/base/result.h"
+#include "tests/support/environment_change.h"
 
 using namespace layerfarm::base;
+using layerfarm::tests::EnvironmentChange;
 namespace fs = std::filesystem;
 
 namespace {
@@ -214,29 +217,51 @@ TEST_CASE("a blob's time of use is renewed") {
 }
 
 TEST_CASE("the cache folder follows the variables in their order") {
-  const auto set = [](const char* name, const char* value) {
-    value ? ::setenv(name, value, 1) : ::unsetenv(name);
-  };
-  const std::string home = environment("HOME");
-  const std::string xdg = environment("XDG_CACHE_HOME");
-  const std::string ours = environment("LAYERFARM_CACHE_DIR");
-  set("LAYERFARM_CACHE_DIR", nullptr);
-  set("TORQ_GEN_CONFIG_CACHE_DIR", nullptr);
-  set("XDG_CACHE_HOME", nullptr);
-  set("HOME", "/h");
+  const EnvironmentChange ours("LAYERFARM_CACHE_DIR", {});
+  const EnvironmentChange theirs("TORQ_GEN_CONFIG_CACHE_DIR", {});
+  const EnvironmentChange xdg("XDG_CACHE_HOME", {});
+  const EnvironmentChange home("HOME", "/h");
   CHECK(cache_folder() == "/h/.cache/layerfarm");
-  set("XDG_CACHE_HOME", "/x");
+  const EnvironmentChange third("XDG_CACHE_HOME", "/x");
   CHECK(cache_folder() == "/x/layerfarm");
-  set("TORQ_GEN_CONFIG_CACHE_DIR", "/t");
+  const EnvironmentChange second("TORQ_GEN_CONFIG_CACHE_DIR", "/t");
   CHECK(cache_folder() == "/t");
-  set("LAYERFARM_CACHE_DIR", "relative");
+  const EnvironmentChange first("LAYERFARM_CACHE_DIR", "relative");
   CHECK(cache_folder() == fs::current_path() / "relative");
   CHECK(environment("LAYERFARM_NO_SUCH_VARIABLE").empty());
-  set("TORQ_GEN_CONFIG_CACHE_DIR", nullptr);
-  set("HOME", home.c_str());
-  set("XDG_CACHE_HOME", xdg.empty() ? nullptr : xdg.c_str());
-  set("LAYERFARM_CACHE_DIR", ours.empty() ? nullptr : ours.c_str());
   CHECK(program_folder().is_absolute());
+}
+
+TEST_CASE("what is put quietly waits for a wake and keeps its place") {
+  Mailbox<int> mailbox;
+  const auto woken = [&] {
+    pollfd item{mailbox.fd(), POLLIN, 0};
+    return ::poll(&item, 1, 0) == 1;
+  };
+  mailbox.put_quietly(1);
+  CHECK(!woken());
+  mailbox.put(2);
+  CHECK(woken());
+  CHECK(mailbox.take() == std::vector{1, 2});
+  mailbox.put_quietly(3);
+  mailbox.wake();
+  CHECK(woken());
+  CHECK(mailbox.take() == std::vector{3});
+  CHECK(!woken());
+}
+
+TEST_CASE("a cleared folder is empty and its owner's again") {
+  const Temp temp;
+  const fs::path folder = temp / "folder";
+  fs::create_directories(folder / "a" / "b");
+  std::ofstream(folder / "a" / "file") << "x";
+  fs::permissions(folder / "a", fs::perms::none);
+  fs::permissions(folder, fs::perms::owner_read);
+  CHECK(clear_folder(folder));
+  CHECK(fs::is_empty(folder));
+  CHECK((fs::status(folder).permissions() & fs::perms::owner_all) == fs::perms::owner_all);
+  CHECK(clear_folder(folder));
+  CHECK(!clear_folder(temp / "none"));
 }
 
 TEST_CASE("a mailbox brings everything over in order and wakes its reader") {

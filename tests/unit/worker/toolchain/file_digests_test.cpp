@@ -8,8 +8,10 @@
 #include <fstream>
 
 #include "shared/base/files.h"
+#include "tests/support/environment_change.h"
 
 using namespace layerfarm;
+using tests::EnvironmentChange;
 using worker::toolchain::FileDigests;
 namespace fs = std::filesystem;
 
@@ -83,6 +85,12 @@ TEST_CASE("a damaged memory costs time only") {
   }
 }
 
-TEST_CASE("the memory is in the cache folder") {
-  CHECK(FileDigests::default_memory().is_absolute());
+TEST_CASE(
+    "the memory is beside the installed tools, and in the cache folder where there are none") {
+  const Place place;
+  const EnvironmentChange cache("LAYERFARM_CACHE_DIR", (place.folder.path() / "cache").string());
+  const EnvironmentChange tools("LAYERFARM_DEPS_DIR", place.folder.path().string());
+  CHECK(FileDigests::default_memory().parent_path() == place.folder.path());
+  const EnvironmentChange none("LAYERFARM_DEPS_DIR", (place.folder.path() / "none").string());
+  CHECK(FileDigests::default_memory().parent_path() == place.folder.path() / "cache");
 }
