@@ -3,7 +3,7 @@
 
 usage: node_models_given.py NODE_FOLDER WORK_FOLDER [NAME...]
 
-NODE_FOLDER holds <name>/model.onnx and <name>/test_data_set_0/{input,output}_*.pb (scripts/setup --testdata: onnx-testdata-*/node). The inputs go through
+NODE_FOLDER holds <name>/model.onnx and <name>/test_data_set_0/{input,output}_*.pb (scripts/setup --tests: onnx-testdata-*/node). The inputs go through
 `--inputs`, so through the product's reading of them; what is looked at afterwards are the prepare jobs in the store and their blobs: the inputs byte for byte, the
 outputs within 1e-3 of the value plus 1e-5. Only a model of one layer says something of its outputs: inside a larger one, layers get drawn inputs.
 Prints one line per model: name, state, reason. States (docs/node-models.md): equal; as-onnxruntime = not what the test expects, but bit for bit what plain ONNX Runtime gives or

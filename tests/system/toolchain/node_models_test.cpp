@@ -1,5 +1,5 @@
 // ONNX's own node models through the iree adapter: a batch must answer like single compiles,
-// whatever IREE makes of a model. They are there after `scripts/setup --testdata`; without them
+// whatever IREE makes of a model. They are there after `scripts/setup --tests`; without them
 // nothing is tested here. LAYERFARM_TEST_NODE_MODELS=N takes N of them instead of a few.
 #include <doctest/doctest.h>
 
@@ -35,7 +35,7 @@ std::vector<fs::path> node_models() {
 TEST_CASE("node models compiled in batches get the endings and texts that they get alone") {
   std::vector<fs::path> models = node_models();
   if (models.empty()) {
-    MESSAGE("no node models here (scripts/setup --testdata): nothing tested");
+    MESSAGE("no node models here (scripts/setup --tests): nothing tested");
     return;
   }
   std::mt19937 random(5);
