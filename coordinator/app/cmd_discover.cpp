@@ -138,16 +138,29 @@ void warn_of_unknown_executors(const DiscoverOptions& options, const Chips& chip
   }
 }
 
-/// Makes the folder and sees that files can be made in it, before hours are spent.
-Result<fs::path> check_output_folder(const std::string& given) {
+/// The folder itself, or where making it would begin.
+fs::path nearest_there(fs::path folder) {
+  std::error_code error;
+  while (!fs::exists(folder, error) && folder.has_relative_path()) folder = folder.parent_path();
+  return folder;
+}
+
+/// Makes the folder and sees that files can be made in it, before hours are spent. A dry run only
+/// looks whether that could be done.
+Result<fs::path> check_output_folder(const std::string& given, bool dry_run) {
   const fs::path folder =
       fs::absolute(given.empty() ? fs::path(".") : fs::path(given)).lexically_normal();
+  const fs::path there = dry_run ? nearest_there(folder) : folder;
   std::error_code error;
-  fs::create_directories(folder, error);
+  if (!dry_run) {
+    fs::create_directories(folder, error);
+  } else if (!fs::is_directory(there, error) && !error) {
+    error = std::make_error_code(std::errc::not_a_directory);
+  }
   if (error)
     return fail(ErrorCode::InvalidInput,
                 "cannot make the output folder " + folder.string() + ": " + error.message());
-  if (::access(folder.c_str(), W_OK | X_OK) != 0) {
+  if (::access(there.c_str(), W_OK | X_OK) != 0) {
     return fail(ErrorCode::InvalidInput, "cannot write into the output folder " + folder.string() +
                                              ": " + std::generic_category().message(errno));
   }
@@ -211,10 +224,12 @@ Result<RunResult> run(DiscoverRequest request, Console& console) {
   if (auto usable = store::check_cache_folder(request.cache); !usable) return fail(usable.error());
   auto store = store::SqliteStore::open(request.cache);
   if (!store) return fail(store.error());
-  auto recovered = recover_folder(**store, request.cache, request.output_folder);
-  if (!recovered) return fail(recovered.error());
-  for (const fs::path& path : *recovered)
-    console.say("[ExecutorJSON] a run did not end; " + path.string() + " was brought up to date");
+  if (!request.options.dry_run) {
+    auto recovered = recover_folder(**store, request.cache, request.output_folder);
+    if (!recovered) return fail(recovered.error());
+    for (const fs::path& path : *recovered)
+      console.say("[ExecutorJSON] a run did not end; " + path.string() + " was brought up to date");
+  }
   store::RunStart start;
   start.process = base::this_process();
   start.started_ms = static_cast<std::int64_t>(std::time(nullptr)) * 1000;
@@ -258,7 +273,9 @@ Result<RunResult> run(DiscoverRequest request, Console& console) {
 }  // namespace
 
 int cmd_discover(DiscoverOptions options, const std::vector<std::string>& command) {
-  auto console = Console::open({options.verbose, options.quiet, options.log_file});
+  // A dry run writes nothing outside the cache folder: it leaves the log of the real run alone too.
+  const std::string log_file = options.dry_run ? std::string() : options.log_file;
+  auto console = Console::open({options.verbose, options.quiet, log_file});
   if (!console) {
     std::fprintf(stderr, "Error: %s\n", console.error().text().c_str());
     return static_cast<int>(ExitCode::Failed);
@@ -277,9 +294,11 @@ int cmd_discover(DiscoverOptions options, const std::vector<std::string>& comman
   auto chips = find_chips(options);
   if (!chips) return refuse(chips.error());
   if (auto checked = check_executors(options, *chips); !checked) return refuse(checked.error());
-  if (auto checked = check_failed_cases_folder(options.keep_failed); !checked)
-    return refuse(checked.error());
-  auto folder = check_output_folder(options.output_dir);
+  if (!options.dry_run) {
+    if (auto checked = check_failed_cases_folder(options.keep_failed); !checked)
+      return refuse(checked.error());
+  }
+  auto folder = check_output_folder(options.output_dir, options.dry_run);
   if (!folder) return refuse(folder.error());
 
   warn_of_unknown_executors(options, *chips, *console);

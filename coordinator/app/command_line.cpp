@@ -230,7 +230,9 @@ void add_discover(CLI::App& app, DiscoverOptions& options, bool& chosen) {
          "What makes the exit code 1: difference (an error too), error, never")
       ->check(CLI::IsMember({"error", "difference", "never"}))
       ->type_name("WHAT");
-  sub->add_flag("--dry-run", options.dry_run, "Say what would run and what is known; run nothing");
+  sub->add_flag("--dry-run", options.dry_run,
+                "Say what would run and what is known; run nothing, and write nothing outside the "
+                "cache folder");
   sub->add_flag("--json", options.json, "Write the list of results to standard output as JSON");
   sub->add_option("--log-file", options.log_file,
                   "Everything that is printed goes to this file too")

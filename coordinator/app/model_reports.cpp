@@ -54,10 +54,11 @@ Result<std::vector<OpenedReport>> ModelReports::open(const Reading& reading) {
 }
 
 Result<report::ReportPaths> ModelReports::place(const ModelFile& model, const std::string& chip) {
+  const bool dry_run = request_.options.dry_run;
   fs::path folder = request_.output_folder / model.folder;
   if (request_.chips.size() > 1) folder /= chip;
   std::error_code error;
-  fs::create_directories(folder, error);
+  if (!dry_run) fs::create_directories(folder, error);
   if (error)
     return fail(ErrorCode::Internal,
                 "cannot make the folder " + folder.string() + ": " + error.message());
@@ -72,10 +73,14 @@ Result<report::ReportPaths> ModelReports::place(const ModelFile& model, const st
   }
   const std::string there(old->get_text("_chip"));
   if (there.empty() || there == chip) return paths;
-  auto moved = report::move_aside(paths, there);
-  if (!moved) return fail(moved.error());
-  for (const auto& path : *moved)
-    console_.say("[ExecutorJSON] results of chip " + there + " moved to " + path.string());
+  auto moves = report::moves_aside(paths, there);
+  if (!moves) return fail(moves.error());
+  if (!dry_run) {
+    if (auto moved = report::carry_out(*moves); !moved) return fail(moved.error());
+  }
+  for (const report::Move& move : *moves)
+    console_.say("[ExecutorJSON] results of chip " + there + (dry_run ? " would be" : "") +
+                 " moved to " + move.to.string());
   return paths;
 }
 

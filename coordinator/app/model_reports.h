@@ -21,7 +21,8 @@ class ModelReports {
   ModelReports(const DiscoverRequest& request, Console& console)
       : request_(request), console_(console), options_(plan_options_of(request.options)) {}
 
-  /// Opens a report for each chip, in their order, and says what became of older files.
+  /// Opens a report for each chip, in their order, and says what became of older files. A dry run
+  /// leaves those where they are.
   [[nodiscard]] base::Result<std::vector<OpenedReport>> open(const Reading& reading);
   [[nodiscard]] const plan::PlanOptions& plan_options() const { return options_; }
 

@@ -92,7 +92,7 @@ base::Result<fs::path> find_report(const fs::path& folder, std::string_view mode
                         "; name one of them, or its chip with --chip:" + list);
 }
 
-base::Result<std::vector<fs::path>> move_aside(const ReportPaths& paths, const std::string& chip) {
+base::Result<std::vector<Move>> moves_aside(const ReportPaths& paths, const std::string& chip) {
   const fs::path folder = paths.report.parent_path() / chip;
   std::error_code error;
   if (fs::exists(folder / paths.report.filename(), error)) {
@@ -101,22 +101,28 @@ base::Result<std::vector<fs::path>> move_aside(const ReportPaths& paths, const s
                           (folder / paths.report.filename()).string() +
                           " is there already; move one of them away");
   }
-  fs::create_directories(folder, error);
-  if (error)
-    return base::fail(base::ErrorCode::Internal,
-                      "cannot make the folder " + folder.string() + ": " + error.message());
-  std::vector<fs::path> moved;
+  std::vector<Move> out;
   for (const fs::path& from : {paths.report, paths.compiler, paths.macs}) {
-    if (!fs::exists(from, error)) continue;
-    const fs::path to = folder / from.filename();
-    fs::rename(from, to, error);
-    if (error) {
-      return base::fail(base::ErrorCode::Internal, "cannot move " + from.string() + " to " +
-                                                       to.string() + ": " + error.message());
-    }
-    moved.push_back(to);
+    if (fs::exists(from, error)) out.push_back({from, folder / from.filename()});
   }
-  return moved;
+  return out;
+}
+
+base::Result<void> carry_out(const std::vector<Move>& moves) {
+  for (const Move& move : moves) {
+    const fs::path folder = move.to.parent_path();
+    std::error_code error;
+    fs::create_directories(folder, error);
+    if (error)
+      return base::fail(base::ErrorCode::Internal,
+                        "cannot make the folder " + folder.string() + ": " + error.message());
+    fs::rename(move.from, move.to, error);
+    if (error) {
+      return base::fail(base::ErrorCode::Internal, "cannot move " + move.from.string() + " to " +
+                                                       move.to.string() + ": " + error.message());
+    }
+  }
+  return {};
 }
 
 }  // namespace layerfarm::coordinator::report

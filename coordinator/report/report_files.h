@@ -53,9 +53,15 @@ struct FileState {
                                                               std::string_view model_name,
                                                               std::string_view chip);
 
-/// Moves the three files of a report (those there are) into `<folder>/<chip>/` and says what was
-/// moved. InvalidInput when a report is there already; then nothing is moved.
-[[nodiscard]] base::Result<std::vector<std::filesystem::path>> move_aside(const ReportPaths& paths,
-                                                                          const std::string& chip);
+struct Move {
+  std::filesystem::path from;
+  std::filesystem::path to;
+};
+/// How the three files of a report (those there are) get out of the way, into `<folder>/<chip>/`.
+/// InvalidInput when a report is there already.
+[[nodiscard]] base::Result<std::vector<Move>> moves_aside(const ReportPaths& paths,
+                                                          const std::string& chip);
+/// Makes the folders that are missing.
+[[nodiscard]] base::Result<void> carry_out(const std::vector<Move>& moves);
 
 }  // namespace layerfarm::coordinator::report

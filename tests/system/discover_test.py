@@ -218,6 +218,34 @@ class Selection(Farm):
         self.discover("gen_odd", "ort-cpu", code=0)
         self.assertIn("Cases: 18 (18 known", self.discover("gen_odd", "ort-cpu", "--dry-run", code=0).stdout)
 
+    def everything(self):
+        """All below the test's folder but the cache: path, content and time of the last change."""
+        found = [self.folder, *self.folder.rglob("*")]
+        return {path: (path.stat().st_mtime_ns, path.read_bytes() if path.is_file() else None)
+                for path in found if self.cache not in (path, *path.parents)}
+
+    def test_a_dry_run_writes_in_the_cache_folder_alone(self):
+        self.cache.mkdir()
+        more = ("--dry-run", "--log-file", self.folder / "logs" / "run.log", "--keep-failed", self.folder / "kept")
+        before = self.everything()
+        self.discover("gen_odd", "ort-cpu,null", *more, code=0, out=self.folder / "deep" / "down")
+        self.assertEqual(self.everything(), before)
+        (self.folder / "file").write_text("")
+        refused = self.discover("gen_odd", "null", *more, code=1, out=self.folder / "file" / "below")
+        self.assertIn("Error: cannot make the output folder", refused.stderr)
+
+    def test_a_dry_run_leaves_another_chip_s_files_where_they_are(self):
+        self.discover("gen_odd", "ort-cpu")
+        before = self.everything()
+        done = self.discover("gen_odd", "null", "--dry-run", code=0)
+        self.assertIn(f"results of chip ort-cpu would be moved to {self.report_path('gen_odd', self.out / 'ort-cpu')}", done.stderr)
+        self.assertEqual(self.everything(), before)
+        self.discover("gen_odd", "null", code=0)
+        self.assertTrue(self.report_path("gen_odd", self.out / "ort-cpu").exists())
+        # What the real run would refuse, the dry run refuses too.
+        self.discover("gen_odd", "ort-cpu", code=0)
+        self.assertIn("is there already", self.discover("gen_odd", "null", "--dry-run", code=1).stderr)
+
     def test_a_dry_run_of_several_models_can_be_repeated(self):
         for _ in range(2):
             done = self.run_farm("discover", "--model", MODELS / "gen_*.onnx", "--chip", "ort-cpu", "--dry-run", "--json", "--output-dir",
