@@ -48,6 +48,11 @@ LayerFactsResult layer_facts(const domain::ModelAnalysis& analysis,
     facts.skipped = std::any_of(skip_ops.begin(), skip_ops.end(), [&](const std::string& op) {
       return lower(op) == lower(layer.op_type);
     });
+    report::json::Array open;
+    for (const std::uint32_t index : layer.open_outputs) {
+      if (index < layer.output_names.size()) open.emplace_back(layer.output_names[index]);
+    }
+    if (!open.empty()) facts.marks.emplace_back("_not_compared", std::move(open));
     out.layers.push_back(std::move(facts));
   }
   if (mismatches > 0) {

@@ -392,30 +392,50 @@ bool comparable(DType type) {
   return dtype_size(type) != 0 && type != DType::Complex64 && type != DType::Complex128;
 }
 
-}  // namespace
+struct Counts {
+  std::uint64_t expected = 0;
+  std::uint64_t actual = 0;
+};
 
-Comparison compare(const TensorType& expected_type, base::BytesView expected,
-                   const TensorType& actual_type, base::BytesView actual,
-                   const Tolerance& tolerance) {
-  Comparison out;
+/// What both comparisons begin with; where the outputs cannot be compared, `out` says why.
+Counts begin(const TensorType& expected_type, base::BytesView expected,
+             const TensorType& actual_type, base::BytesView actual, const Tolerance& tolerance,
+             Comparison& out) {
   out.dtype = expected_type.dtype;
   out.counted_at = tolerance;
   for (const DType type : {expected_type.dtype, actual_type.dtype}) {
     if (comparable(type)) continue;
     out.failure = "outputs of type " + dtype_name(type) + " cannot be compared";
-    return out;
+    return {};
   }
   // What lies in memory decides, whatever the shapes promise.
-  const std::uint64_t expected_count = expected.size() / dtype_size(expected_type.dtype);
-  const std::uint64_t actual_count = actual.size() / dtype_size(actual_type.dtype);
-  out.total = expected_count;
-  if (expected_count != actual_count) {
+  const Counts counts{expected.size() / dtype_size(expected_type.dtype),
+                      actual.size() / dtype_size(actual_type.dtype)};
+  if (counts.expected != counts.actual) {
     out.failure =
-        "size differs: " + std::to_string(expected_count) + " vs " + std::to_string(actual_count);
-    return out;
+        "size differs: " + std::to_string(counts.expected) + " vs " + std::to_string(counts.actual);
   }
+  return counts;
+}
+
+}  // namespace
+
+Comparison compare_size(const TensorType& expected_type, base::BytesView expected,
+                        const TensorType& actual_type, base::BytesView actual,
+                        const Tolerance& tolerance) {
+  Comparison out;
+  begin(expected_type, expected, actual_type, actual, tolerance, out);
+  return out;
+}
+
+Comparison compare(const TensorType& expected_type, base::BytesView expected,
+                   const TensorType& actual_type, base::BytesView actual,
+                   const Tolerance& tolerance) {
+  Comparison out;
+  out.total = begin(expected_type, expected, actual_type, actual, tolerance, out).expected;
+  if (!out.failure.empty()) return out;
   const Pair pair{expected_type.dtype, expected, actual_type.dtype, actual,
-                  static_cast<std::size_t>(expected_count)};
+                  static_cast<std::size_t>(out.total)};
   const auto either = [&](DType type) {
     return pair.expected_type == type || pair.actual_type == type;
   };

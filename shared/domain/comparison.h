@@ -62,5 +62,10 @@ struct Comparison {
 [[nodiscard]] Comparison compare(const TensorType& expected_type, base::BytesView expected,
                                  const TensorType& actual_type, base::BytesView actual,
                                  const Tolerance& tolerance);
+/// Of an output whose content the model's format leaves open: only its size is looked at, no
+/// element counts.
+[[nodiscard]] Comparison compare_size(const TensorType& expected_type, base::BytesView expected,
+                                      const TensorType& actual_type, base::BytesView actual,
+                                      const Tolerance& tolerance);
 
 }  // namespace layerfarm::domain

@@ -43,6 +43,9 @@ Digest prepare_key(const Layer& layer, const InputSet& inputs, const ToolIdentit
     for (const std::string& name : layer.input_names) hasher.add(name);
   }
   add(hasher, reference);
+  // What is not compared is a part of how a run is judged, and the key of that rests on this one.
+  // Layers without such outputs keep the keys that they had.
+  for (const std::uint32_t index : layer.open_outputs) hasher.add(static_cast<std::int64_t>(index));
   return hasher.finish();
 }
 

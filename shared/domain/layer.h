@@ -54,6 +54,9 @@ struct Layer {
       draw_order;  ///< order in which inputs are drawn: by sorted names in the model
   std::vector<TensorType> outputs;        ///< in the module's result order
   std::vector<std::string> output_names;  ///< names in the model, same order
+  /// Places in `outputs` of results whose content the model's format leaves open, so that it
+  /// decides no verdict; that they come, and in which size, counts. Equal layers have equal ones.
+  std::vector<std::uint32_t> open_outputs;
   std::int64_t mac_count = 0;
   std::string mac_breakdown = "[]";  ///< JSON array of records (spec section 21)
   /// Not empty: the layer cannot be tested and this says why (for example "the shape of input 'x'

@@ -102,6 +102,7 @@ void describe_work(V& v, Layer& l) {
   v.optional("draw_order", l.draw_order);
   v.optional("outputs", l.outputs);
   v.optional("output_names", l.output_names);
+  v.optional("open_outputs", l.open_outputs);
   v.optional("problem", l.problem);
 }
 template <typename V>

@@ -13,6 +13,7 @@
 #include "worker/onnx/fold.h"
 #include "worker/onnx/load.h"
 #include "worker/onnx/macs.h"
+#include "worker/onnx/open_outputs.h"
 #include "worker/onnx/ranges.h"
 #include "worker/onnx/shapes.h"
 #include "worker/onnx/wide.h"
@@ -233,6 +234,7 @@ Result<Layer> make_layer(const pb::NodeProto& node, std::string id, std::size_t 
   layer.problem = layer_problem(canonical, types);
   layer.input_names = canonical.inputs;
   layer.output_names = canonical.outputs;
+  layer.open_outputs = open_outputs(node, opset_version(model.loaded.proto, ""), canonical.outputs);
   for (const std::string& name : canonical.inputs)
     layer.inputs.push_back(model.ranges.of_input(node, name));
   for (const std::string& name : canonical.outputs) {

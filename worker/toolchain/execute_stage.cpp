@@ -86,7 +86,7 @@ bool same_elements(const std::vector<domain::TensorType>& a,
 
 /// Adds the comparison of one output. False when the reference is gone or unreadable; then `out`
 /// says so.
-bool compare_output(const domain::Prepared& prepared, std::size_t index,
+bool compare_output(const domain::Layer& layer, const domain::Prepared& prepared, std::size_t index,
                     const domain::TensorType& type, base::BytesView actual,
                     const domain::Tolerance& tolerance, const StepContext& context, Outcome& out) {
   const Digest& blob = prepared.expected[index];
@@ -97,8 +97,10 @@ bool compare_output(const domain::Prepared& prepared, std::size_t index,
     out = gone ? lost(out.stage, {blob}) : broken(out.stage, "compare", expected.error());
     return false;
   }
-  out.executed->outputs.push_back(
-      domain::compare(prepared.expected_types[index], *expected, type, actual, tolerance));
+  const auto& open = layer.open_outputs;
+  const bool is_open = std::find(open.begin(), open.end(), index) != open.end();
+  out.executed->outputs.push_back((is_open ? domain::compare_size : domain::compare)(
+      prepared.expected_types[index], *expected, type, actual, tolerance));
   return true;
 }
 
@@ -163,7 +165,8 @@ Outcome execute_stage(Toolchain& toolchain, const StageJob& job, const domain::T
     const auto actual = base::read_file(run.outputs[i]);
     if (!actual) return broken(Stage::Execute, "compare", actual.error());
     if (i < job.prepared->expected.size() &&
-        !compare_output(*job.prepared, i, run.types[i], *actual, tolerance, context, out))
+        !compare_output(job.layer, *job.prepared, i, run.types[i], *actual, tolerance, context,
+                        out))
       return out;
     bytes += actual->size();
     if (!keep || bytes > kKeptBytes) {
@@ -207,7 +210,7 @@ Outcome recompare_stage(const domain::Layer& layer, const domain::Prepared& prep
     } else {
       const domain::TensorType& type =
           i < layer.outputs.size() ? layer.outputs[i] : prepared.expected_types[i];
-      if (!compare_output(prepared, i, type, *actual, tolerance, context, out)) return out;
+      if (!compare_output(layer, prepared, i, type, *actual, tolerance, context, out)) return out;
     }
   }
   out.took_us = watch.us();

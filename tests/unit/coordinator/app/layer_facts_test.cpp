@@ -54,3 +54,17 @@ TEST_CASE("op types to be skipped are compared without regard to case") {
   CHECK(!facts.layers[0].skipped);
   CHECK(facts.layers[1].skipped);
 }
+
+TEST_CASE("an entry names the results that are not compared") {
+  auto analysis = model();
+  analysis.layers[1].output_names = {"y", "mask"};
+  analysis.layers[1].open_outputs = {1};
+  const auto facts = layer_facts(analysis, {});
+  CHECK(facts.layers[0].marks.empty());
+  REQUIRE(facts.layers[1].marks.size() == 1);
+  CHECK(facts.layers[1].marks[0].first == "_not_compared");
+  const auto* names = facts.layers[1].marks[0].second.array();
+  REQUIRE(names != nullptr);
+  REQUIRE(names->size() == 1);
+  CHECK(*names->front().text() == "mask");
+}

@@ -68,6 +68,8 @@ void none_changes(const Key& key, const std::vector<Change>& changes) {
 
 const std::vector<Change> kInputs = {[](Work& w) { w.layer.signature = digest_of("another"); },
                                      [](Work& w) { w.layer.draw_order = {1, 0}; },
+                                     [](Work& w) { w.layer.open_outputs = {0}; },
+                                     [](Work& w) { w.layer.open_outputs = {1}; },
                                      [](Work& w) { w.layer.inputs[0].lo = 0; },
                                      [](Work& w) { w.layer.inputs[0].hi = 80; },
                                      [](Work& w) { w.layer.inputs[1].values = {0, 2}; },

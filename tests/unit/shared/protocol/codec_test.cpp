@@ -29,6 +29,7 @@ domain::Layer a_layer() {
   layer.draw_order = {1, 0};
   layer.outputs = {{domain::DType::BFloat16, {1, 4}}};
   layer.output_names = {"y"};
+  layer.open_outputs = {0};
   layer.mac_count = 6912;
   layer.mac_breakdown = R"([{"a":1}])";
   return layer;

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <fstream>
 
+#include "shared/domain/verdict.h"
 #include "tests/support/worker/toolchain_bench.h"
 
 using namespace layerfarm;
@@ -120,6 +121,34 @@ TEST_CASE("a difference is in the numbers, counted at the tolerance that was ask
   const domain::Outcome out = bench.execute();
   CHECK(out.executed->outputs[0].num_failed == 1);
   CHECK(out.executed->outputs[0].counted_at == bench.tolerance);
+}
+
+TEST_CASE("an output whose content is open decides nothing by it, in a recompare too") {
+  StageBench bench;
+  bench.layer.outputs = {{domain::DType::Float32, {2}}, {domain::DType::Float32, {2}}};
+  bench.layer.open_outputs = {1};
+  bench.prepared.expected = {bench.prepared.expected[0], bench.blobs.put(floats({1, 1})).value()};
+  bench.prepared.expected_types = bench.layer.outputs;
+  bench.toolchain.outputs = {floats({1, 2}), floats({0, 0})};
+  const domain::Outcome out = bench.execute();
+  const auto status = [&](const domain::Outcome& outcome) {
+    const domain::Executed& executed = *outcome.executed;
+    REQUIRE(executed.outputs.size() == 2);
+    CHECK(executed.expected_outputs == 2);
+    return domain::judge(executed.outputs, 2, bench.tolerance)->status;
+  };
+  CHECK(status(out) == domain::Status::Success);
+  CHECK(out.executed->actual.size() == 2);
+  const domain::Outcome again = recompare_stage(bench.layer, bench.prepared, out.executed->actual,
+                                                bench.tolerance, bench.context());
+  CHECK(status(again) == domain::Status::Success);
+  // The other output decides as ever, and so does how many elements there are.
+  bench.toolchain.outputs = {floats({1, 3}), floats({0, 0})};
+  CHECK(status(bench.execute()) == domain::Status::Difference);
+  bench.toolchain.outputs = {floats({1, 2}), floats({0, 0, 0})};
+  const domain::Outcome longer = bench.execute();
+  CHECK(status(longer) == domain::Status::Difference);
+  CHECK(longer.executed->outputs[1].failure == "size differs: 2 vs 3");
 }
 
 TEST_CASE("too many and too few outputs are both seen by the verdict") {

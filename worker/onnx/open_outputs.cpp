@@ -1,0 +1,45 @@
+#include "worker/onnx/open_outputs.h"
+
+#include <algorithm>
+#include <string_view>
+
+namespace layerfarm::worker::onnx {
+namespace {
+
+struct Rule {
+  std::string_view op_type;
+  std::int64_t last_opset;  ///< up to and with this one
+  int first_output;         ///< this result of the operator and all after it
+};
+
+/// By the operators' texts in ONNX's docs/Changelog.md. Only what a text leaves open for whatever
+/// is fed: not single elements (a Cast out of range), nor orders that may differ (an unsorted
+/// TopK).
+constexpr Rule kRules[] = {
+    // Dropout 1, 6: "If is_test is nonzero, this output is not filled." Dropout 7, 10: "The output
+    // mask.", though in test mode the output is "a simple copy of the input" and no mask is made.
+    // From 12 on the mask takes part in the formula of the output.
+    {"Dropout", 11, 1},
+    // BatchNormalization 1 to 9: saved_mean and saved_var are "used during training to speed up
+    // gradient computation"; in what form, nothing says. From 14 on they are gone.
+    {"BatchNormalization", 13, 3},
+};
+
+}  // namespace
+
+std::vector<std::uint32_t> open_outputs(const pb::NodeProto& node, std::int64_t opset,
+                                        const std::vector<std::string>& outputs) {
+  std::vector<std::uint32_t> out;
+  if (!in_default_domain(node)) return out;
+  for (const Rule& rule : kRules) {
+    if (node.op_type() != rule.op_type || opset > rule.last_opset) continue;
+    for (int i = rule.first_output; i < node.output_size(); ++i) {
+      const auto found = std::find(outputs.begin(), outputs.end(), node.output(i));
+      if (found != outputs.end())
+        out.push_back(static_cast<std::uint32_t>(found - outputs.begin()));
+    }
+  }
+  return out;
+}
+
+}  // namespace layerfarm::worker::onnx
