@@ -99,6 +99,27 @@ std::string layer_problem(const CanonicalLayer& canonical, const ValueTypes& typ
   return {};
 }
 
+/// Shapes of a layer have one source. Where the file declares one that a run did not show, and the
+/// run is all that says another, nothing says what the layer is.
+std::string source_problem(const pb::NodeProto& node, const CanonicalLayer& canonical,
+                           const Shapes& shapes) {
+  std::string seen;
+  std::string other;
+  const auto look = [&](const std::string& what, const std::string& name) {
+    if (seen.empty() && shapes.seen_in_run.contains(name)) seen = what + " '" + name + "'";
+    const auto found = shapes.other_in_run.find(name);
+    if (!other.empty() || found == shapes.other_in_run.end()) return;
+    other = "the shape of " + what + " '" + name + "' is " +
+            dims_text(*shapes.types.at(name).dims) + " by the model file, but " +
+            dims_text(found->second) + " in the run that shows the shape of ";
+  };
+  for (const std::string& name : canonical.inputs) look("input", name);
+  for (const std::string& name : canonical.outputs) {
+    if (!shape_depends_on_values(node, name, shapes)) look("output", name);
+  }
+  return seen.empty() || other.empty() ? std::string() : other + seen;
+}
+
 /// Ids as the spec has them; where two would be equal, the later one gets a number that makes it
 /// unlike all others.
 std::vector<std::string> layer_ids(const std::vector<const pb::NodeProto*>& nodes) {
@@ -232,6 +253,7 @@ Result<Layer> make_layer(const pb::NodeProto& node, std::string id, std::size_t 
   }
 
   layer.problem = layer_problem(canonical, types);
+  if (layer.problem.empty()) layer.problem = source_problem(node, canonical, model.shapes);
   layer.input_names = canonical.inputs;
   layer.output_names = canonical.outputs;
   layer.open_outputs = open_outputs(node, opset_version(model.loaded.proto, ""), canonical.outputs);

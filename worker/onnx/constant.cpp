@@ -24,13 +24,6 @@ std::string name_of(const std::string& name) {
   return name.empty() ? std::string("a constant") : "the constant '" + name + "'";
 }
 
-std::string dims_text(const std::vector<std::int64_t>& dims) {
-  std::string out = "[";
-  for (std::size_t i = 0; i < dims.size(); ++i)
-    out += (i == 0 ? "" : ",") + std::to_string(dims[i]);
-  return out + "]";
-}
-
 /// Values of a typed field as the low bytes of each.
 template <typename Field>
 Bytes pack_field(const Field& field, std::size_t bytes_each) {
@@ -141,6 +134,13 @@ std::string type_text(DType type) {
   std::transform(name.begin(), name.end(), name.begin(),
                  [](unsigned char c) { return std::tolower(c); });
   return name;
+}
+
+std::string dims_text(const std::vector<std::int64_t>& dims) {
+  std::string out = "[";
+  for (std::size_t i = 0; i < dims.size(); ++i)
+    out += (i == 0 ? "" : ",") + std::to_string(dims[i]);
+  return out + "]";
 }
 
 std::optional<std::int64_t> element_count(const std::vector<std::int64_t>& dims) {

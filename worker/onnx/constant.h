@@ -24,6 +24,8 @@ inline constexpr std::uint64_t kMaxTensorBytes = (std::uint64_t{1} << 31) - 1;
 [[nodiscard]] unsigned element_bits(domain::DType type);
 /// Name of a type for people, also for those that the domain knows only by number.
 [[nodiscard]] std::string type_text(domain::DType type);
+/// "[2,3]".
+[[nodiscard]] std::string dims_text(const std::vector<std::int64_t>& dims);
 /// Product of dims; nothing when a dim is negative or the product does not fit.
 [[nodiscard]] std::optional<std::int64_t> element_count(const std::vector<std::int64_t>& dims);
 /// Bytes of the raw array; nothing for types without a size, and when it does not fit.

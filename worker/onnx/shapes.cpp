@@ -169,6 +169,25 @@ std::size_t take_declared(LoadedModel& model, const ValueTypes& declared, const 
   return taken;
 }
 
+/// Values from the file that stand in one node with an unknown one.
+std::set<std::string> beside_unknown(const LoadedModel& model, const Shapes& shapes) {
+  std::set<std::string> out;
+  if (shapes.from_file.empty()) return out;
+  const std::unordered_set<std::string> unknown(shapes.unknown.begin(), shapes.unknown.end());
+  for (const pb::NodeProto& node : model.proto.graph().node()) {
+    std::vector<std::string> names = used_names(node);
+    names.insert(names.end(), node.output().begin(), node.output().end());
+    const auto is_unknown = [&](const std::string& name) { return unknown.contains(name); };
+    if (std::none_of(names.begin(), names.end(), is_unknown)) continue;
+    for (const std::string& name : names) {
+      const auto type = shapes.types.find(name);
+      if (shapes.from_file.contains(name) && type != shapes.types.end() && type->second.fixed())
+        out.insert(name);
+    }
+  }
+  return out;
+}
+
 }  // namespace
 
 Shapes infer_shapes(LoadedModel& model, const Dims& dims) {
@@ -190,9 +209,11 @@ Shapes infer_shapes(LoadedModel& model, const Dims& dims) {
   out.types = collect_types(model);
   out.unknown = open_values(model, out.types);
   if (!out.unknown.empty() && take_declared(model, declared, out.types, out.unknown) > 0) {
+    out.from_file.insert(out.unknown.begin(), out.unknown.end());
     run_inference(model);
     out.types = collect_types(model);
     out.unknown = open_values(model, out.types);
+    for (const std::string& name : out.unknown) out.from_file.erase(name);
   }
   return out;
 }
@@ -217,12 +238,17 @@ void add_seen_shapes(const std::string& answer, Shapes& shapes, std::vector<std:
       continue;
     }
     const auto name = seen["name"].get<std::string>();
-    if (!is_open(shapes.types, name)) continue;
+    const bool open = is_open(shapes.types, name);
+    if (!open && !shapes.from_file.contains(name)) continue;
     ValueType type{.dtype = static_cast<domain::DType>(seen["dtype"].get<std::int64_t>()),
                    .dims = std::vector<std::int64_t>()};
     for (const auto& dim : seen["dims"])
       type.dims->push_back(dim.is_number_integer() ? dim.get<std::int64_t>() : -1);
     if (!type.fixed()) continue;
+    if (!open) {
+      if (*type.dims != shapes.types[name].dims) shapes.other_in_run.emplace(name, *type.dims);
+      continue;
+    }
     shapes.types[name] = std::move(type);
     shapes.seen_in_run.insert(name);
     ++found;
@@ -243,6 +269,7 @@ Result<std::string> shapes_request(const LoadedModel& model, const Shapes& shape
     node.clear_name();  // may clash, and say nothing here
   graph.clear_output();
   for (const std::string& name : shapes.unknown) graph.add_output()->set_name(name);
+  for (const std::string& name : beside_unknown(model, shapes)) graph.add_output()->set_name(name);
   graph.clear_sparse_initializer();
   graph.clear_initializer();
   std::vector<std::pair<std::string, const Constant*>> constants;

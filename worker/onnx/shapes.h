@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <string>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -24,6 +25,12 @@ struct Shapes {
       unknown;  ///< values whose type or shape is still open, in order of their nodes
   std::vector<std::string> dim_names;           ///< of the inputs' dims, sorted, each once
   std::unordered_set<std::string> seen_in_run;  ///< values whose shape only a run showed
+  /// Values whose shape inference leaves open and that are what the file declares, or follow from
+  /// it.
+  std::unordered_set<std::string> from_file;
+  /// Of those the ones that had other dims in the run: these. The two do not go together in a
+  /// layer.
+  std::unordered_map<std::string, std::vector<std::int64_t>> other_in_run;
 };
 
 /// Gives every dynamic dim of the inputs a number (`--dim`, else 1) and infers the rest.
@@ -34,8 +41,9 @@ struct Shapes {
 /// text).
 void add_seen_shapes(const std::string& answer, Shapes& shapes, std::vector<std::string>& notes);
 
-/// A request to the helper, with the model that it is about written to `folder`. Large constants
-/// are hard-linked from the blobs. Unavailable when the model has an input that cannot be made.
+/// A request to the helper, with the model that it is about written to `folder`. It asks for what
+/// is unknown, and for what stands beside that in a node and is from the file. Large constants are
+/// hard-linked from the blobs. Unavailable when the model has an input that cannot be made.
 [[nodiscard]] base::Result<std::string> shapes_request(const LoadedModel& model,
                                                        const Shapes& shapes,
                                                        const std::filesystem::path& folder,

@@ -152,6 +152,47 @@ TEST_CASE("shapes that inference leaves open are asked for, and the answer compl
       "the shapes that ONNX's inference leaves open could not be found by running the model: boom");
 }
 
+TEST_CASE("a layer's shapes are not half from the file and half from a run that contradicts it") {
+  OnnxBench bench;
+  // As CenterCropPad written out: what is fed decides the shapes of p and y, the file declares y's.
+  const auto file = bench.write(graph_model(R"((float[9,4] x, int64[4] pads, int64[2] to) =>
+      (float[5,4] y, float[5,4] z) { p = Pad(x, pads)  s = Shape(p)  from = Sub(s, to)  y = Slice(p, from, s)
+      z = Relu(y) })"));
+  lf::AnalyzeOptions options{.request = {.model_path = file.string(), .dims = {}},
+                             .blobs = bench.blobs,
+                             .shapes_answer = {},
+                             .shapes_folder = bench.folder / "run"};
+  std::filesystem::create_directory(bench.folder / "run");
+  const auto asked = lf::analyze(options);
+  REQUIRE(asked);
+  REQUIRE_FALSE(asked->shapes_request.empty());
+  // The run is asked for what stands beside an unknown value too, but not for all that is declared.
+  pb::ModelProto model;
+  REQUIRE(model.ParseFromString(*base::read_file(bench.folder / "run" / "model.onnx")));
+  std::set<std::string> outputs;
+  for (const auto& output : model.graph().output()) outputs.insert(output.name());
+  CHECK(outputs == std::set<std::string>{"p", "y"});
+
+  const auto answered = [&](const std::string& y) {
+    options.shapes_answer =
+        R"({"ok":true,"values":[{"name":"p","dtype":1,"dims":[9,4]},{"name":"y","dtype":1,"dims":)" +
+        y + "}]}";
+    const auto answer = lf::analyze(options);
+    REQUIRE(answer);
+    return answer->analysis;
+  };
+  const auto apart = answered("[0,4]");
+  CHECK(layer_named(apart, "Slice_y").problem ==
+        "the shape of output 'y' is [5,4] by the model file, but [0,4] in the run that shows the "
+        "shape of input 'p'");
+  CHECK(layer_named(apart, "Pad_p").problem.empty());
+  // All of this one's are from the file.
+  CHECK(layer_named(apart, "Relu_z").problem.empty());
+  const auto together = answered("[5,4]");
+  CHECK(layer_named(together, "Slice_y").problem.empty());
+  CHECK(layer_named(together, "Slice_y").inputs[0].type.dims == Ints{9, 4});
+}
+
 TEST_CASE("what the file declares helps where inference knows nothing of an operator") {
   OnnxBench bench;
   pb::ModelProto model = parse_model(R"(
