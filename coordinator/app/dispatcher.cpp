@@ -184,7 +184,11 @@ void Dispatcher::on(Said& said) {
   } else if (const auto* started = std::get_if<protocol::Started>(&said.message)) {
     tell(core::AttemptsStarted{worker, started->attempts});
   } else if (const auto* beat = std::get_if<protocol::Heartbeat>(&said.message)) {
-    source_.on_activity(workers_[worker].name, beat->phase);
+    const std::string& name = workers_[worker].name;
+    source_.on_activity(name, beat->phase);
+    // Each job of a long list may wait for the same; once is enough.
+    if (!beat->waits_for.empty() && waits_said_.emplace(name, beat->waits_for).second)
+      source_.on_note("worker " + name + " waits for " + beat->waits_for, /*verbose=*/false);
     tell(core::WorkerHeard{worker, beat->attempt == AttemptId{}, beat->attempt});
   } else if (const auto* bye = std::get_if<protocol::Goodbye>(&said.message)) {
     source_.on_note("worker " + workers_[worker].name + " left: " + bye->reason, /*verbose=*/true);

@@ -12,6 +12,7 @@
 #include <set>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "coordinator/app/local_workers.h"
@@ -146,8 +147,9 @@ class Dispatcher {
   std::unordered_map<core::JobId, std::string>
       troubles_;  ///< of jobs whose attempt ended as Infrastructure
   std::set<std::string> troubles_said_;
-  std::unique_ptr<Group> open_;  ///< collects this turn's promises
-  std::deque<Group> waiting_;    ///< handed to the store, not durable yet
+  std::set<std::pair<std::string, std::string>> waits_said_;  ///< worker, what it waits for
+  std::unique_ptr<Group> open_;                               ///< collects this turn's promises
+  std::deque<Group> waiting_;  ///< handed to the store, not durable yet
   std::vector<unsigned>
       quick_deaths_;  ///< per slot: workers that died before they joined, in a row
   std::vector<base::Time> restart_at_;  ///< per slot

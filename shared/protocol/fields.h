@@ -240,6 +240,7 @@ void describe(V& v, Heartbeat& h) {
   v.optional("attempt", h.attempt);
   v.optional("phase", h.phase);
   v.optional("phase_ms", h.phase_ms);
+  v.optional("waits_for", h.waits_for);
 }
 template <typename V>
 void describe(V& v, Started& s) {

@@ -59,8 +59,11 @@ struct Hello {
 /// counts as life.
 struct Heartbeat {
   AttemptId attempt;  ///< first attempt in hand; 0 = idle
-  std::string phase;  ///< "compile", "run" ...; for the progress line
+  std::string phase;  ///< "compile", "run" ...; "waits" while it waits; for the progress line
   std::int64_t phase_ms = 0;
+  /// What it waits for instead of working, as a person should read it after "waits for"; a wait is
+  /// told once it has lasted a while.
+  std::string waits_for = {};
   friend bool operator==(const Heartbeat&, const Heartbeat&) = default;
 };
 

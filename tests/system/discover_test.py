@@ -1,4 +1,5 @@
 """discover with the real programs: files, exit codes, sharing, selection."""
+import fcntl
 import json
 import os
 import pathlib
@@ -188,6 +189,26 @@ class Selection(Farm):
             self.assertIn("_median_ms", result["timing"])
         quickest = min(entry["executors"], key=lambda name: entry["executors"][name]["timing"]["runtime_ms"])
         self.assertEqual(entry["recommended_executor"], quickest)
+
+    def test_a_wait_for_other_farms_is_said(self):
+        line = "[Farm] worker w0 waits for other farms on this machine to finish their work before it takes times\n"
+        locks = self.folder / "tmp"
+        locks.mkdir()
+        self.env["TMPDIR"] = str(locks)
+        arguments = ("discover", "--model", MODELS / "gen_odd.onnx", "--chip", "ort-cpu", "--workers", "1", "--output-dir", self.out,
+                     "--layers", "clip*", "--collect-timing", "--timing-runs", "1")
+        with open(locks / "layerfarm-work.lock", "w") as other_farm:
+            fcntl.flock(other_farm, fcntl.LOCK_SH)
+            run = self.start(*arguments)
+            said = ""
+            while line not in said and (more := run.stderr.readline()):
+                said += more
+            self.assertIn(line, said)
+        rest = run.communicate(timeout=LONGEST)[1]
+        self.assertEqual(run.returncode, 0, said + rest)
+        self.assertNotIn(line, rest)
+        free = self.run_farm(*arguments, "--recompute-cache", code=0)
+        self.assertNotIn("waits for", free.stderr)
 
     def test_a_recommendation_by_timing_without_times_is_said(self):
         line = "--recommend-by-timing finds no times in the report"

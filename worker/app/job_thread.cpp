@@ -19,6 +19,8 @@ bool LeaseControl::cancelled(const LeasedJob& job) {
   return leaving_ || cancelled_.contains(job.attempt);
 }
 
+void LeaseControl::waits(std::string what) { out_.put(core::Waits{std::move(what)}); }
+
 std::vector<LeasedJob> LeaseControl::begin(const std::vector<LeasedJob>& jobs) {
   // Order matters: a cancellation that arrives after the reset ends the step, one before it is in
   // the mailbox by now. Leaving is the same: its flag is set before the token.

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -34,6 +35,8 @@ class LeaseControl {
                process::CancelToken& token, const std::atomic<bool>& leaving)
       : out_(out), cancels_(cancels), token_(token), leaving_(leaving) {}
 
+  /// Nothing of the lease could begin for a while; `what` reads after "waits for".
+  void waits(std::string what);
   /// These begin now (together, for a batch). Returns those that were not cancelled before; the
   /// others are answered here.
   [[nodiscard]] std::vector<protocol::LeasedJob> begin(

@@ -21,6 +21,10 @@ constexpr std::int64_t kFileBytes = std::int64_t{16} << 30;
 constexpr double kMemoryShare = 0.75;
 /// Tiny cases are begun together only for so long: what runs must be known when a worker dies.
 constexpr auto kTinySlice = std::chrono::milliseconds(20);
+/// After "waits for". The coordinator sees to it that its own workers are not what is waited for.
+constexpr const char* kWaitsToTime =
+    "other farms on this machine to finish their work before it takes times";
+constexpr const char* kWaitsForTiming = "another farm on this machine that takes times";
 
 std::int64_t first_set(std::int64_t a, std::int64_t b, std::int64_t otherwise) {
   return a != 0 ? a : b != 0 ? b : otherwise;
@@ -128,7 +132,8 @@ void LeaseRunner::run(const protocol::Lease& lease, LeaseControl& control) {
   const bool timing = std::any_of(lease.jobs.begin(), lease.jobs.end(),
                                   [](const LeasedJob& job) { return job.stage == Stage::Time; });
   const bool locked = lock_.acquire(
-      timing ? MachineLock::Kind::Exclusive : MachineLock::Kind::Shared, control.token());
+      timing ? MachineLock::Kind::Exclusive : MachineLock::Kind::Shared, control.token(),
+      {.tell = [&] { control.waits(timing ? kWaitsToTime : kWaitsForTiming); }});
   // Not locked means cancelled; each job then finds itself cancelled below and is answered so.
   for (std::size_t i = 0; i < lease.jobs.size(); ++i) {
     if (!work.results[i]) run_job(work, i);

@@ -6,6 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <utility>
+
 #include "shared/base/places.h"
 
 namespace layerfarm::worker::app {
@@ -38,21 +40,36 @@ MachineLock::~MachineLock() {
   if (work_ >= 0) ::close(work_);
 }
 
-bool MachineLock::wait_for(int fd, int operation, const process::CancelToken& cancel) {
-  while (::flock(fd, operation | LOCK_NB) != 0) {
-    // flock cannot be polled; a short sleep that a cancellation ends is as good for waits of
-    // seconds.
-    pollfd item{cancel.fd(), POLLIN, 0};
-    if (::poll(&item, 1, kLookAgainMs) > 0) return false;
-  }
-  return true;
-}
+/// One waiting, over both locks.
+class MachineLock::Wait {
+ public:
+  Wait(int operation, const process::CancelToken& cancel, LongWait long_wait)
+      : operation_(operation), cancel_(cancel), long_wait_(std::move(long_wait)) {}
 
-bool MachineLock::acquire(Kind kind, const process::CancelToken& cancel) {
+  [[nodiscard]] bool lock(int fd) {
+    while (::flock(fd, operation_ | LOCK_NB) != 0) {
+      // flock cannot be polled; a short sleep that a cancellation ends is as good for waits of
+      // seconds.
+      pollfd item{cancel_.fd(), POLLIN, 0};
+      if (::poll(&item, 1, kLookAgainMs) > 0) return false;
+      if (long_wait_.tell && std::chrono::steady_clock::now() - begun_ >= long_wait_.after)
+        std::exchange(long_wait_.tell, nullptr)();
+    }
+    return true;
+  }
+
+ private:
+  int operation_;
+  const process::CancelToken& cancel_;
+  LongWait long_wait_;
+  std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
+};
+
+bool MachineLock::acquire(Kind kind, const process::CancelToken& cancel, LongWait long_wait) {
   if (turnstile_ < 0 || work_ < 0) return true;
-  const int operation = kind == Kind::Exclusive ? LOCK_EX : LOCK_SH;
-  if (!wait_for(turnstile_, operation, cancel)) return false;
-  const bool got = wait_for(work_, operation, cancel);
+  Wait wait(kind == Kind::Exclusive ? LOCK_EX : LOCK_SH, cancel, std::move(long_wait));
+  if (!wait.lock(turnstile_)) return false;
+  const bool got = wait.lock(work_);
   // An exclusive holder keeps the turnstile, so that nobody else waits on the second lock
   // meanwhile.
   if (kind == Kind::Shared || !got) ::flock(turnstile_, LOCK_UN);

@@ -2,7 +2,9 @@
 // (design.md, section 5). Job thread.
 #pragma once
 
+#include <chrono>
 #include <filesystem>
+#include <functional>
 
 #include "worker/process/process_runner.h"
 
@@ -21,13 +23,19 @@ class MachineLock {
   MachineLock(const MachineLock&) = delete;
   MachineLock& operator=(const MachineLock&) = delete;
 
+  /// What becomes of a wait that lasts: `tell` is called once, when `after` has passed.
+  struct LongWait {
+    std::function<void()> tell;
+    std::chrono::milliseconds after{2000};
+  };
+
   /// Waits for its turn; false when cancelled meanwhile. Where the files cannot be made (read-only
   /// system) there is no lock and this is true.
-  [[nodiscard]] bool acquire(Kind kind, const process::CancelToken& cancel);
+  [[nodiscard]] bool acquire(Kind kind, const process::CancelToken& cancel, LongWait wait);
   void release();
 
  private:
-  [[nodiscard]] static bool wait_for(int fd, int operation, const process::CancelToken& cancel);
+  class Wait;
   int turnstile_ = -1;
   int work_ = -1;
 };

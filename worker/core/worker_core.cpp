@@ -135,8 +135,15 @@ void WorkerCore::on(LeaveRequested& event) {
   }
 }
 
+void WorkerCore::on(Waits& event) {
+  waits_for_ = std::move(event.what);
+  waits_since_ = now_;
+  if (registered_) heartbeat();
+}
+
 void WorkerCore::on(JobsBegan& event) {
   if (event.attempts.empty()) return;
+  waits_for_.clear();
   for (const AttemptId attempt : event.attempts) {
     if (const auto it = pending_.find(attempt); it != pending_.end()) it->second = Phase::Running;
   }
@@ -155,6 +162,7 @@ void WorkerCore::on(JobsEnded& event) {
 
 void WorkerCore::on(LeaseEnded&) {
   in_hand_.reset();
+  waits_for_.clear();
   running_.clear();
   cancelling_.clear();
   begin_next();
@@ -226,6 +234,15 @@ void WorkerCore::heartbeat() {
     }
     beat.phase_ms =
         std::chrono::duration_cast<std::chrono::milliseconds>(now_ - running_since_).count();
+  } else if (!waits_for_.empty() && in_hand_) {
+    // The lease is not lost: a heartbeat without an attempt would say so.
+    for (const protocol::LeasedJob& job : in_hand_->jobs) {
+      if (beat.attempt == AttemptId{} && pending_.contains(job.attempt)) beat.attempt = job.attempt;
+    }
+    beat.phase = "waits";
+    beat.phase_ms =
+        std::chrono::duration_cast<std::chrono::milliseconds>(now_ - waits_since_).count();
+    beat.waits_for = waits_for_;
   }
   actions_.push_back(Send{std::move(beat)});
 }

@@ -33,6 +33,11 @@ struct MessageArrived {
 struct JobsBegan {
   std::vector<protocol::AttemptId> attempts;
 };
+/// The job thread has waited for a while with the lease in hand and goes on waiting; `what` reads
+/// after "waits for".
+struct Waits {
+  std::string what;
+};
 /// The job thread is done with these.
 struct JobsEnded {
   std::vector<protocol::AttemptOutcome> outcomes;
@@ -45,7 +50,8 @@ struct LeaveRequested {
 };
 /// Time passes; also sent once at the start.
 struct Tick {};
-using Event = std::variant<MessageArrived, JobsBegan, JobsEnded, LeaseEnded, LeaveRequested, Tick>;
+using Event =
+    std::variant<MessageArrived, Waits, JobsBegan, JobsEnded, LeaseEnded, LeaveRequested, Tick>;
 
 // ---- actions ----
 
@@ -92,6 +98,7 @@ class WorkerCore {
 
  private:
   void on(MessageArrived& event);
+  void on(Waits& event);
   void on(JobsBegan& event);
   void on(JobsEnded& event);
   void on(LeaseEnded& event);
@@ -130,6 +137,8 @@ class WorkerCore {
   std::set<protocol::AttemptId> cancelling_;  ///< in hand and asked to be cancelled
   std::vector<protocol::AttemptId> running_;  ///< begun and not ended, as begun together
   base::Time running_since_{0};
+  std::string waits_for_;  ///< empty: works, or has waited for a moment only
+  base::Time waits_since_{0};
   bool leaving_ = false;
   bool quit_ = false;
   base::Time leave_by_{0};

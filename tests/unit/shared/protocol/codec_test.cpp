@@ -93,7 +93,7 @@ TEST_CASE("every message comes back as it was") {
       {"iree", digest(1), true, {"3.13.0", digest(2), "avx2"}, "", "", true, true, 16}};
   hello.running = {AttemptId(5)};
   for (const FromWorker& message :
-       {FromWorker(hello), FromWorker(Heartbeat{AttemptId(3), "run", 20}),
+       {FromWorker(hello), FromWorker(Heartbeat{AttemptId(3), "waits", 20, "rain"}),
         FromWorker(Started{{AttemptId(1)}}), FromWorker(Outcomes{{{AttemptId(4), an_execution()}}}),
         FromWorker(Goodbye{"done"})}) {
     round_trip(message, decode_from_worker);

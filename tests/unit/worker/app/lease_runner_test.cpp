@@ -317,21 +317,43 @@ TEST_CASE("an exclusive holder of the machine waits for the others and keeps new
   MachineLock a(folder.path());
   MachineLock b(folder.path());
   MachineLock timing(folder.path());
-  REQUIRE(a.acquire(MachineLock::Kind::Shared, never));
-  REQUIRE(b.acquire(MachineLock::Kind::Shared, never));
+  REQUIRE(a.acquire(MachineLock::Kind::Shared, never, {}));
+  REQUIRE(b.acquire(MachineLock::Kind::Shared, never, {}));
   process::CancelToken cancel;
   std::thread later([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(30));
     cancel.cancel();
   });
-  CHECK(!timing.acquire(MachineLock::Kind::Exclusive, cancel));
+  CHECK(!timing.acquire(MachineLock::Kind::Exclusive, cancel, {}));
   later.join();
   a.release();
   b.release();
-  REQUIRE(timing.acquire(MachineLock::Kind::Exclusive, never));
+  REQUIRE(timing.acquire(MachineLock::Kind::Exclusive, never, {}));
   process::CancelToken now;
   now.cancel();
-  CHECK(!a.acquire(MachineLock::Kind::Shared, now));
+  CHECK(!a.acquire(MachineLock::Kind::Shared, now, {}));
   timing.release();
-  CHECK(a.acquire(MachineLock::Kind::Shared, never));
+  CHECK(a.acquire(MachineLock::Kind::Shared, never, {}));
+}
+
+TEST_CASE("a wait that lasts is told once, a short one not at all") {
+  const auto folder =
+      *base::ScratchFolder::make(std::filesystem::temp_directory_path(), "layerfarm-test");
+  process::CancelToken never;
+  MachineLock holder(folder.path());
+  MachineLock timing(folder.path());
+  std::atomic<int> told{0};
+  const MachineLock::LongWait wait{.tell = [&] { ++told; }, .after = std::chrono::milliseconds(20)};
+  REQUIRE(timing.acquire(MachineLock::Kind::Exclusive, never, wait));
+  timing.release();
+  CHECK(told == 0);
+  REQUIRE(holder.acquire(MachineLock::Kind::Shared, never, {}));
+  std::thread later([&] {
+    while (told == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    std::this_thread::sleep_for(std::chrono::milliseconds(60));  // time to tell it again, wrongly
+    holder.release();
+  });
+  CHECK(timing.acquire(MachineLock::Kind::Exclusive, never, wait));
+  later.join();
+  CHECK(told == 1);
 }

@@ -236,6 +236,25 @@ TEST_CASE("a heartbeat names what runs and for how long") {
   CHECK(beat->phase_ms == 2000);
 }
 
+TEST_CASE("a heartbeat tells a wait at once, and that the lease is still in hand") {
+  Bench bench;
+  bench.register_here();
+  bench.hear(lease_of({1, 2}));
+  bench.step(Waits{"its turn"});
+  const auto* beat = bench.said<protocol::Heartbeat>();
+  REQUIRE(beat != nullptr);
+  CHECK(beat->attempt == AttemptId(1));
+  CHECK(beat->phase == "waits");
+  CHECK(beat->waits_for == "its turn");
+  bench.now = 2s;
+  bench.step(JobsBegan{{AttemptId(1)}});
+  bench.step(Tick{});
+  beat = bench.said<protocol::Heartbeat>();
+  REQUIRE(beat != nullptr);
+  CHECK(beat->phase == "execute");
+  CHECK(beat->waits_for.empty());
+}
+
 TEST_CASE(
     "a worker that is asked to stop finishes what is in hand, gives the rest back and says "
     "Goodbye") {
