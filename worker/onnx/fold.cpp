@@ -1,6 +1,7 @@
 #include "worker/onnx/fold.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -453,6 +454,12 @@ std::optional<Bytes> integer_arithmetic(const std::string& op, const Pair& pair)
   if (op == "Add") return wrapped([](Unsigned a, Unsigned b) { return a + b; });
   if (op == "Sub") return wrapped([](Unsigned a, Unsigned b) { return a - b; });
   if (op == "Mul") return wrapped([](Unsigned a, Unsigned b) { return a * b; });
+  if (op == "Max" || op == "Min") {
+    const bool greater = op == "Max";
+    return combine<Signed, Signed>(pair.left, pair.right, [greater](Signed a, Signed b) {
+      return greater ? std::max(a, b) : std::min(a, b);
+    });
+  }
   bool defined = true;
   Bytes quotients = combine<Signed, Signed>(pair.left, pair.right, [&](Signed a, Signed b) {
     const bool fine = b != 0 && !(a == std::numeric_limits<Signed>::min() && b == -1);
@@ -479,6 +486,71 @@ std::optional<Constant> arithmetic(const std::string& op,
     out = combine<double, double>(pair->left, pair->right, times);
   if (!out) return std::nullopt;
   return make_constant(type, std::move(*out));
+}
+
+/// Max and Min of any number of integers.
+std::optional<Constant> extreme(const std::string& op, const std::vector<const Constant*>& inputs) {
+  const DType dtype = inputs[0]->type.dtype;
+  if ((dtype != DType::Int64 && dtype != DType::Int32) || !allowed_size(inputs[0]->type))
+    return std::nullopt;
+  std::optional<Constant> out = inputs[0]->written_out();
+  for (std::size_t i = 1; i < inputs.size() && out; ++i) {
+    const Constant so_far = std::move(*out);
+    out = arithmetic(op, {&so_far, inputs[i]});
+  }
+  return out;
+}
+
+/// Of integers and bools only: what it is done to otherwise is data, not a shape or a mask.
+std::optional<Constant> expand(const std::vector<const Constant*>& inputs) {
+  const Constant& data = *inputs[0];
+  if (!domain::is_integer(data.type.dtype) && data.type.dtype != DType::Bool) return std::nullopt;
+  if (inputs.size() != 2 || inputs[1] == nullptr) return std::nullopt;
+  const auto shape = inputs[1]->integers();
+  const auto dims = shape ? broadcast_dims(data.type.dims, *shape) : std::nullopt;
+  if (!dims) return std::nullopt;
+  TensorType type{data.type.dtype, *dims};
+  const auto size = raw_bytes(type.dtype, type.dims);
+  if (!size || *size > kMaxTensorBytes) return std::nullopt;
+  if (data.bytes.size() == element_bytes(data))
+    return make_repeated(std::move(type), Bytes(data.bytes));
+  if (!allowed_size(type)) return std::nullopt;
+  return make_constant(std::move(type), broadcast(data, *dims));
+}
+
+/// Of integers only: how many steps real numbers make depends on rounding.
+std::optional<Constant> range(const std::vector<const Constant*>& inputs) {
+  if (inputs.size() != 3) return std::nullopt;
+  const DType dtype = inputs[0]->type.dtype;
+  if (dtype != DType::Int64 && dtype != DType::Int32) return std::nullopt;
+  std::array<std::int64_t, 3> given{};
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    if (inputs[i] == nullptr || inputs[i]->type.dtype != dtype) return std::nullopt;
+    const auto values = inputs[i]->integers();
+    if (!values || values->size() != 1) return std::nullopt;
+    given[i] = values->front();
+  }
+  const auto [start, limit, delta] = given;
+  std::int64_t distance = 0;
+  if (delta == 0 || delta == std::numeric_limits<std::int64_t>::min() ||
+      __builtin_sub_overflow(limit, start, &distance))
+    return std::nullopt;
+  const bool up = delta > 0;
+  const std::int64_t step = up ? delta : -delta;
+  std::int64_t count = 0;
+  if (up ? distance > 0 : distance < 0) {
+    if (distance == std::numeric_limits<std::int64_t>::min()) return std::nullopt;
+    count = ((up ? distance : -distance) - 1) / step + 1;
+  }
+  const TensorType type{dtype, {count}};
+  if (!allowed_size(type)) return std::nullopt;
+  Bytes out;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::int64_t value = start + i * delta;
+    if (dtype == DType::Int64) append(out, value);
+    if (dtype == DType::Int32) append(out, static_cast<std::int32_t>(value));
+  }
+  return make_constant(type, std::move(out));
 }
 
 std::optional<Constant> equal(const std::vector<const Constant*>& inputs) {
@@ -565,6 +637,9 @@ std::optional<Constant> evaluate(const pb::NodeProto& node,
   if (op == "Reshape") return reshape(node, inputs);
   if (op == "Transpose") return transpose(node, inputs);
   if (op == "Add" || op == "Sub" || op == "Mul" || op == "Div") return arithmetic(op, inputs);
+  if (op == "Max" || op == "Min") return extreme(op, inputs);
+  if (op == "Expand") return expand(inputs);
+  if (op == "Range") return range(inputs);
   if (op == "Equal") return equal(inputs);
   if (op == "Where") return where(inputs);
   return std::nullopt;

@@ -138,6 +138,52 @@ TEST_CASE("integers are added, subtracted and divided as engines do, floats are 
   CHECK_FALSE(run("y = Add(a, b)", {floats({1}, {1}), floats({1}, {2})}));
 }
 
+TEST_CASE("the greatest and the least of any number of integers broadcast") {
+  check(run("y = Max(a, b)", {ints({3}, {1, -2, 5}), ints({3}, {0, 3, 5})}), {3}, {1, 3, 5});
+  check(run("y = Min(a, b, c)", {ints({2, 1}, {4, 9}), ints({2}, {7, 3}), ints({}, {6})}), {2, 2},
+        {4, 3, 6, 3});
+  check(run("y = Max(a)", {ints({2}, {1, 2})}), {2}, {1, 2});
+  CHECK_FALSE(run("y = Max(a, b)", {ints({2}, {1, 2}), ints({3}, {1, 2, 3})}));
+  CHECK_FALSE(run("y = Max(a, b)", {ints({1}, {1}), floats({1}, {2})}));
+  CHECK_FALSE(run("y = Min(a, b)", {floats({1}, {1}), floats({1}, {2})}));
+}
+
+TEST_CASE("expand broadcasts both ways, and one element is carried once") {
+  check(run("y = Expand(d, s)", {ints({2, 1}, {1, 2}), ints({1}, {3})}), {2, 3},
+        {1, 1, 1, 2, 2, 2});
+  check(run("y = Expand(d, s)", {ints({2}, {1, 2}), ints({2}, {2, 1})}), {2, 2}, {1, 2, 1, 2});
+  check(run("y = Expand(d, s)", {ints({1}, {7}), ints({1}, {0})}), {0}, {});
+  const auto huge = run("y = Expand(d, s)", {ints({}, {7}), ints({2}, {10000, 10000})});
+  REQUIRE(huge);
+  CHECK(huge->bytes.size() == 8);
+  CHECK(huge->size() == 800000000);
+  check(run("y = Slice(d, s, e)", {*huge, ints({2}, {0, 0}), ints({2}, {1, 2})}), {1, 2}, {7, 7});
+  const auto mask = run("y = Equal(a, b)", {ints({2}, {1, 2}), ints({}, {2})});
+  check(run("y = Expand(d, s)", {*mask, ints({2}, {2, 2})}), {2, 2}, {0, 1, 0, 1});
+  CHECK_FALSE(run("y = Expand(d, s)", {ints({2}, {1, 2}), ints({1}, {3})}));
+  CHECK_FALSE(run("y = Expand(d, s)", {ints({2}, {1, 2}), ints({1}, {-1})}));
+  CHECK_FALSE(run("y = Expand(d, s)", {floats({1}, {1}), ints({1}, {2})}));
+}
+
+TEST_CASE("a range of integers counts up and down and may be empty") {
+  const auto range = [](std::int64_t start, std::int64_t limit, std::int64_t delta) {
+    return run("y = Range(a, b, c)", {ints({}, {start}), ints({}, {limit}), ints({}, {delta})});
+  };
+  check(range(0, 5, 2), {3}, {0, 2, 4});
+  check(range(10, 4, -3), {2}, {10, 7});
+  check(range(3, 3, 1), {0}, {});
+  check(range(3, 0, 1), {0}, {});
+  CHECK_FALSE(range(0, 5, 0));
+  constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
+  constexpr std::int64_t kGreatest = std::numeric_limits<std::int64_t>::max();
+  CHECK_FALSE(range(kLeast, kGreatest, 1));
+  CHECK_FALSE(range(0, kGreatest, 1));
+  CHECK_FALSE(range(0, 5, kLeast));
+  check(range(kGreatest - 1, kGreatest, 2), {1}, {kGreatest - 1});
+  CHECK_FALSE(run("y = Range(a, b, c)", {floats({}, {0}), floats({}, {3}), floats({}, {1})}));
+  CHECK_FALSE(run("y = Range(a, b, c)", {ints({2}, {0, 1}), ints({}, {3}), ints({}, {1})}));
+}
+
 TEST_CASE("a large constant shape costs one element, however it is moved") {
   const auto huge =
       run("y = ConstantOfShape<value = float[1] {2.5}>(s)", {ints({2}, {100000, 4000})});
@@ -188,6 +234,25 @@ TEST_CASE("shape arithmetic in a model is folded into the layers that use it") {
     three = Constant<value_ints = [3]>()
   })"));
   CHECK(layer_named(chunk, "Slice_y").input_names == std::vector<std::string>{"x"});
+  // How PyTorch writes expand(-1, n) and arange: the index layer keeps nothing of the arithmetic.
+  const auto index = bench.analyze(graph_model(R"((float[batch, 6] x) => (float[a] y) {
+    s = Shape(x)
+    n = Gather<axis = 0>(s, zero)
+    m = Max(n, one)
+    all = Range(zero, m, one)
+    col = Unsqueeze(all, axes)
+    shape = Concat<axis = 0>(two, ones)
+    wide = Expand(col, shape)
+    y = GatherND(x, wide)
+    zero = Constant<value_int = 0>()
+    one = Constant<value_int = 1>()
+    axes = Constant<value_ints = [1]>()
+    two = Constant<value_ints = [1]>()
+    ones = Constant<value_ints = [2]>()
+  })"),
+                                   {{"batch", 3}});
+  CHECK(layer_named(index, "GatherND_y").input_names == std::vector<std::string>{"x"});
+  CHECK(layer_named(index, "Range_all").input_names.empty());
   // What is folded for its readers is still a layer of its own.
   CHECK(layer_named(analysis, "Shape_s").input_names == std::vector<std::string>{"x"});
 }
