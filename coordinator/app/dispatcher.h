@@ -21,6 +21,7 @@
 #include "coordinator/plan/case_book.h"
 #include "coordinator/store/store.h"
 #include "shared/base/time.h"
+#include "shared/domain/analyze_request.h"
 #include "shared/domain/chip.h"
 #include "shared/domain/layer.h"
 

@@ -14,6 +14,7 @@
 #include "coordinator/core/ids.h"
 #include "coordinator/plan/case_book.h"
 #include "shared/base/result.h"
+#include "shared/domain/analyze_request.h"
 
 namespace layerfarm::coordinator::app {
 

@@ -19,10 +19,23 @@ void add(Hasher& hasher, const Options& options) {
 
 Digest analyze_key(const Digest& model_file, const AnalyzeRequest& request,
                    const ToolIdentity& reader) {
-  Hasher hasher("layerfarm.analyze.1");
+  Hasher hasher("layerfarm.analyze.2");
   hasher.add(model_file);
   hasher.add(static_cast<std::int64_t>(request.dims.size()));
   for (const auto& [name, value] : request.dims) hasher.add(name).add(value);
+  hasher.add(request.convert.bf16).add(request.convert.int32);
+  hasher.add(request.subgraph.has_value());
+  if (request.subgraph) hasher.add(request.subgraph->from).add(request.subgraph->to);
+  hasher.add(request.quantize.has_value());
+  if (request.quantize) {
+    const Quantization& quantize = *request.quantize;
+    hasher.add(static_cast<std::int64_t>(quantize.format))
+        .add(quantize.per_channel)
+        .add(quantize.full_integer)
+        .add(static_cast<std::int64_t>(quantize.samples))
+        .add(quantize.calibration);
+  }
+  hasher.add(static_cast<std::int64_t>(request.unit));
   add(hasher, reader);
   return hasher.finish();
 }

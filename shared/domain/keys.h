@@ -4,6 +4,7 @@
 #include <string>
 
 #include "shared/base/digest.h"
+#include "shared/domain/analyze_request.h"
 #include "shared/domain/chip.h"
 #include "shared/domain/layer.h"
 

@@ -1,5 +1,5 @@
 // Layer: one non-Constant node made into a model of its own, and what reading a model gives (the
-// `analyze` job's answer).
+// `analyze` job's answer; what it is asked: analyze_request.h).
 #pragma once
 
 #include <cstdint>
@@ -96,14 +96,6 @@ struct ModelAnalysis {
       notes;  ///< worth telling the user once ("shapes found by running the model", ...)
   std::string importer_version;
   friend bool operator==(const ModelAnalysis&, const ModelAnalysis&) = default;
-};
-
-/// What the analyze job is asked.
-struct AnalyzeRequest {
-  std::string model_path;  ///< absolute
-  std::vector<std::pair<std::string, std::int64_t>>
-      dims;  ///< `--dim name=value`; every other dynamic dim is 1
-  friend bool operator==(const AnalyzeRequest&, const AnalyzeRequest&) = default;
 };
 
 }  // namespace layerfarm::domain

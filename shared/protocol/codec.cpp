@@ -93,11 +93,18 @@ void check(const domain::ChipSpec& chip) {
       throw wire::BadWire{"evidence: an unknown number"};
   }
 }
+void check(const domain::AnalyzeRequest& request) {
+  if (domain::layer_unit_name(request.unit) == "unknown")
+    throw wire::BadWire{"unit: an unknown number"};
+  if (request.quantize && domain::quant_format_name(request.quantize->format) == "unknown")
+    throw wire::BadWire{"quantize: an unknown format"};
+}
 void check(const Outcomes& message) {
   for (const AttemptOutcome& item : message.outcomes) check(item.outcome);
 }
 void check(const Lease& lease) {
   check(lease.chip);
+  for (const domain::AnalyzeRequest& request : lease.analyze) check(request);
   const auto within = [](std::int32_t index, std::size_t size) {
     return index >= -1 && (index == -1 || static_cast<std::size_t>(index) < size);
   };

@@ -138,9 +138,32 @@ void describe(V& v, ModelAnalysis& a) {
   v.optional("importer_version", a.importer_version);
 }
 template <typename V>
+void describe(V& v, Conversion& c) {
+  v.optional("bf16", c.bf16);
+  v.optional("int32", c.int32);
+}
+template <typename V>
+void describe(V& v, Quantization& q) {
+  v.required("format", q.format);
+  v.optional("per_channel", q.per_channel);
+  v.optional("full_integer", q.full_integer);
+  v.required("samples", q.samples);
+  v.optional("calibration", q.calibration);
+  v.optional("calibration_path", q.calibration_path);
+}
+template <typename V>
+void describe(V& v, SubgraphRange& r) {
+  v.required("from", r.from);
+  v.required("to", r.to);
+}
+template <typename V>
 void describe(V& v, AnalyzeRequest& r) {
   v.required("model_path", r.model_path);
   v.optional("dims", r.dims);
+  v.optional("convert", r.convert);
+  v.optional("subgraph", r.subgraph);
+  v.optional("quantize", r.quantize);
+  v.optional("unit", r.unit);
 }
 template <typename V>
 void describe(V& v, Diagnostic& d) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "shared/base/digest.h"
+#include "shared/domain/analyze_request.h"
 #include "shared/domain/chip.h"
 #include "shared/domain/keys.h"
 #include "shared/domain/layer.h"

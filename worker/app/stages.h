@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "shared/domain/analyze_request.h"
 #include "shared/domain/chip.h"
 #include "shared/domain/keys.h"
 #include "shared/domain/layer.h"

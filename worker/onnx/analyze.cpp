@@ -13,6 +13,7 @@
 #include "worker/onnx/fold.h"
 #include "worker/onnx/load.h"
 #include "worker/onnx/macs.h"
+#include "worker/onnx/node_group.h"
 #include "worker/onnx/open_outputs.h"
 #include "worker/onnx/ranges.h"
 #include "worker/onnx/shapes.h"
@@ -101,8 +102,14 @@ std::string layer_problem(const CanonicalLayer& canonical, const ValueTypes& typ
 
 /// Shapes of a layer have one source. Where the file declares one that a run did not show, and the
 /// run is all that says another, nothing says what the layer is.
-std::string source_problem(const pb::NodeProto& node, const CanonicalLayer& canonical,
+std::string source_problem(const NodeGroup& group, const CanonicalLayer& canonical,
                            const Shapes& shapes) {
+  const auto depends = [&](const std::string& name) {
+    return std::any_of(group.nodes.begin(), group.nodes.end(), [&](const pb::NodeProto* node) {
+      return std::find(node->output().begin(), node->output().end(), name) != node->output().end() &&
+             shape_depends_on_values(*node, name, shapes);
+    });
+  };
   std::string seen;
   std::string other;
   const auto look = [&](const std::string& what, const std::string& name) {
@@ -115,17 +122,18 @@ std::string source_problem(const pb::NodeProto& node, const CanonicalLayer& cano
   };
   for (const std::string& name : canonical.inputs) look("input", name);
   for (const std::string& name : canonical.outputs) {
-    if (!shape_depends_on_values(node, name, shapes)) look("output", name);
+    if (!depends(name)) look("output", name);
   }
   return seen.empty() || other.empty() ? std::string() : other + seen;
 }
 
 /// Ids as the spec has them; where two would be equal, the later one gets a number that makes it
 /// unlike all others.
-std::vector<std::string> layer_ids(const std::vector<const pb::NodeProto*>& nodes) {
+std::vector<std::string> layer_ids(const std::vector<NodeGroup>& groups) {
   std::vector<std::string> ids;
   std::set<std::string> taken;
-  for (const pb::NodeProto* node : nodes) {
+  for (const NodeGroup& group : groups) {
+    const pb::NodeProto* const node = &group.main();
     const auto output = std::find_if(node->output().begin(), node->output().end(),
                                      [](const std::string& name) { return !name.empty(); });
     ids.push_back(node->op_type() + "_" +
@@ -215,33 +223,55 @@ void sign(const CanonicalLayer& canonical, const std::vector<base::Digest>& cont
   layer.loose_signature = loose.finish();
 }
 
-Result<Layer> make_layer(const pb::NodeProto& node, std::string id, std::size_t index,
+/// Types of all that the group touches, as far as they are known.
+ValueTypes types_of(const NodeGroup& group, const ValueTypes& all) {
+  ValueTypes out;
+  const auto take = [&](const std::string& name) {
+    if (const auto found = all.find(name); found != all.end()) out.insert(*found);
+  };
+  for (const pb::NodeProto* node : group.nodes) {
+    for (const std::string& name : used_names(*node)) take(name);
+    for (const std::string& name : node->output()) take(name);
+  }
+  return out;
+}
+
+/// The counts of its nodes together.
+Macs count_macs(const NodeGroup& group, const ValueTypes& types) {
+  if (group.nodes.size() == 1) return count_macs(*group.nodes.front(), types);
+  Macs out;
+  std::string records;
+  for (const pb::NodeProto* node : group.nodes) {
+    const Macs macs = count_macs(*node, types);
+    out.count += macs.count;
+    const std::string inside = macs.breakdown.substr(1, macs.breakdown.size() - 2);
+    if (!inside.empty()) records += (records.empty() ? "" : ",") + inside;
+  }
+  out.breakdown = "[" + records + "]";
+  return out;
+}
+
+Result<Layer> make_layer(const NodeGroup& group, std::string id, std::size_t index,
                          const Model& model) {
   Layer layer;
   layer.id = std::move(id);
-  layer.op_type = node.op_type();
-  layer.node_name = node.name();
+  layer.op_type = group.main().op_type();
+  layer.node_name = group.main().name();
   layer.orig_index = static_cast<std::uint32_t>(index);
 
-  ValueTypes types;
-  for (const std::string& name : used_names(node)) {
-    if (const auto found = model.shapes.types.find(name); found != model.shapes.types.end())
-      types.insert(*found);
-  }
-  for (const std::string& name : node.output()) {
-    if (const auto found = model.shapes.types.find(name); found != model.shapes.types.end())
-      types.insert(*found);
-  }
+  const ValueTypes types = types_of(group, model.shapes.types);
   ValueTypes written = types;
-  for (const std::string& name : node.output()) {
-    const auto found = written.find(name);
-    if (found == written.end() || !found->second.dims ||
-        !shape_depends_on_values(node, name, model.shapes))
-      continue;
-    std::fill(found->second.dims->begin(), found->second.dims->end(), -1);
+  for (const pb::NodeProto* node : group.nodes) {
+    for (const std::string& name : node->output()) {
+      const auto found = written.find(name);
+      if (found == written.end() || !found->second.dims ||
+          !shape_depends_on_values(*node, name, model.shapes))
+        continue;
+      std::fill(found->second.dims->begin(), found->second.dims->end(), -1);
+    }
   }
   const CanonicalLayer canonical =
-      canonical_layer(node, model.loaded.proto, written, model.constants);
+      canonical_layer(group, model.loaded.proto, written, model.constants);
   auto stored = store_module(canonical.module, canonical.constants, model.blobs, &model.data);
   if (!stored) return fail(std::move(stored.error()));
   layer.module = std::move(stored->module);
@@ -253,12 +283,17 @@ Result<Layer> make_layer(const pb::NodeProto& node, std::string id, std::size_t 
   }
 
   layer.problem = layer_problem(canonical, types);
-  if (layer.problem.empty()) layer.problem = source_problem(node, canonical, model.shapes);
+  if (layer.problem.empty()) layer.problem = source_problem(group, canonical, model.shapes);
   layer.input_names = canonical.inputs;
   layer.output_names = canonical.outputs;
-  layer.open_outputs = open_outputs(node, opset_version(model.loaded.proto, ""), canonical.outputs);
+  const std::int64_t opset = opset_version(model.loaded.proto, "");
+  for (const pb::NodeProto* node : group.nodes) {
+    const auto open = open_outputs(*node, opset, canonical.outputs);
+    layer.open_outputs.insert(layer.open_outputs.end(), open.begin(), open.end());
+  }
+  std::sort(layer.open_outputs.begin(), layer.open_outputs.end());
   for (const std::string& name : canonical.inputs)
-    layer.inputs.push_back(model.ranges.of_input(node, name));
+    layer.inputs.push_back(model.ranges.of_input(group, name));
   for (const std::string& name : canonical.outputs) {
     const auto type = types.find(name);
     layer.outputs.push_back(type != types.end() && type->second.fixed() ? type->second.tensor()
@@ -270,7 +305,7 @@ Result<Layer> make_layer(const pb::NodeProto& node, std::string id, std::size_t 
             [&](std::uint32_t a, std::uint32_t b) {
               return layer.input_names[a] < layer.input_names[b];
             });
-  const Macs macs = count_macs(node, types);
+  const Macs macs = count_macs(group, types);
   layer.mac_count = macs.count;
   layer.mac_breakdown = macs.breakdown;
   return layer;
@@ -300,17 +335,17 @@ Result<AnalyzeAnswer> analyze(const AnalyzeOptions& options) {
   auto constants = Constants::find_all(*loaded, shapes.types);
   if (!constants) return fail(std::move(constants.error()));
 
-  std::vector<const pb::NodeProto*> nodes;
+  std::vector<NodeGroup> groups;
   for (const pb::NodeProto& node : loaded->proto.graph().node()) {
-    if (!is_constant_node(node)) nodes.push_back(&node);
+    if (!is_constant_node(node)) groups.push_back(NodeGroup::of(node));
   }
-  const std::vector<std::string> ids = layer_ids(nodes);
+  const std::vector<std::string> ids = layer_ids(groups);
   const Ranges ranges(*loaded, shapes.types, &*constants);
   DataStore data(options.blobs);
   const Model model{*loaded, shapes, *constants, ranges, options.blobs, data};
-  std::vector<Result<Layer>> layers(nodes.size());
-  tbb::parallel_for(std::size_t{0}, nodes.size(),
-                    [&](std::size_t i) { layers[i] = make_layer(*nodes[i], ids[i], i, model); });
+  std::vector<Result<Layer>> layers(groups.size());
+  tbb::parallel_for(std::size_t{0}, groups.size(),
+                    [&](std::size_t i) { layers[i] = make_layer(groups[i], ids[i], i, model); });
 
   out.analysis.model_digest = loaded->digest;
   out.analysis.files = loaded->files;

@@ -8,6 +8,7 @@
 
 #include "shared/base/blob_folder.h"
 #include "shared/base/result.h"
+#include "shared/domain/analyze_request.h"
 #include "shared/domain/layer.h"
 
 namespace layerfarm::worker::onnx {

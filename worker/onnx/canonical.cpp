@@ -253,13 +253,13 @@ void add_value(const std::string& name, const std::string& model_name, const Val
 
 }  // namespace
 
-CanonicalLayer canonical_layer(const pb::NodeProto& node, const pb::ModelProto& model,
+CanonicalLayer canonical_layer(const NodeGroup& group, const pb::ModelProto& model,
                                const ValueTypes& types, const Constants& constants) {
   CanonicalLayer out;
   Renamer::Scope names;
   pb::GraphProto& graph = *out.module.mutable_graph();
   graph.set_name("layer");
-  for (const std::string& name : used_names(node)) {
+  for (const std::string& name : group.inputs()) {
     if (const Constant* value = constants.find(name)) {
       names[name] = "c" + std::to_string(out.constants.size());
       out.constants.emplace_back(names[name], value);
@@ -269,16 +269,22 @@ CanonicalLayer canonical_layer(const pb::NodeProto& node, const pb::ModelProto& 
       out.inputs.push_back(name);
     }
   }
-  for (const std::string& name : node.output()) {
-    if (name.empty()) continue;
+  for (const std::string& name : group.results) {
     names[name] = "o" + std::to_string(out.outputs.size());
     add_value(names[name], name, types, *graph.add_output());
     out.outputs.push_back(name);
   }
+  std::size_t between = 0;
+  for (const std::string& name : group.inner()) {
+    names[name] = "v" + std::to_string(between++);
+    add_value(names[name], name, types, *graph.add_value_info());
+  }
   Renamer renamer(std::move(names));
-  renamer.node(node, *graph.add_node());
   std::vector<const pb::FunctionProto*> functions;
-  collect_functions(node, model, functions);
+  for (const pb::NodeProto* node : group.nodes) {
+    renamer.node(*node, *graph.add_node());
+    collect_functions(*node, model, functions);
+  }
   for (const pb::FunctionProto* function : functions)
     renamer.function(*function, *out.module.add_functions());
 

@@ -17,8 +17,7 @@ class DemandWalk {
  public:
   explicit DemandWalk(const pb::ModelProto& model) : model_(model) {}
 
-  void node(const pb::NodeProto& node, const std::string& name, const Surroundings& around,
-            bool onwards) {
+  void node(const pb::NodeProto& node, const std::string& name, const Surroundings& around) {
     for (int i = 0; i < node.input_size(); ++i) {
       if (node.input(i) != name) continue;
       if (auto demand = demand_of(node, i, around)) add(*demand);
@@ -27,15 +26,14 @@ class DemandWalk {
     for (const pb::AttributeProto& attribute : node.attribute()) {
       for (const pb::GraphProto* body : graphs_of(attribute)) this->body(*body, name, around);
     }
-    if (!onwards) return;
     for (int i = 0; i < node.input_size(); ++i) {
       if (node.input(i) == name) next_.push_back(passes_on(node, i));
     }
   }
 
-  /// All of a graph's nodes, and what they pass the value on to.
-  void nodes(const google::protobuf::RepeatedPtrField<pb::NodeProto>& nodes,
-             const std::string& name, const Surroundings& around) {
+  /// All of these nodes, and what they pass the value on to.
+  template <typename Nodes>
+  void nodes(const Nodes& nodes, const std::string& name, const Surroundings& around) {
     std::unordered_set<std::string> seen;
     std::vector<std::string> open = {name};
     while (!open.empty() && seen.size() < kMostValues) {
@@ -43,7 +41,7 @@ class DemandWalk {
       open.pop_back();
       if (current.empty() || !seen.insert(current).second) continue;
       std::vector<std::string> outer = std::exchange(next_, {});
-      for (const pb::NodeProto& reader : nodes) node(reader, current, around, /*onwards=*/true);
+      for (const auto& reader : nodes) node(node_in(reader), current, around);
       open.insert(open.end(), next_.begin(), next_.end());
       next_ = std::move(outer);
     }
@@ -52,6 +50,9 @@ class DemandWalk {
   [[nodiscard]] const std::optional<Demand>& result() const { return result_; }
 
  private:
+  static const pb::NodeProto& node_in(const pb::NodeProto& node) { return node; }
+  static const pb::NodeProto& node_in(const pb::NodeProto* node) { return *node; }
+
   static constexpr std::size_t kMostValues =
       64;  // a value that is moved on more often is no plain index
   static constexpr int kDeepest = 20;
@@ -178,9 +179,9 @@ InputSpec spec_of(const ValueTypes& types, const std::string& name) {
 
 }  // namespace
 
-InputSpec Ranges::of_input(const pb::NodeProto& node, const std::string& name) const {
+InputSpec Ranges::of_input(const NodeGroup& group, const std::string& name) const {
   DemandWalk walk(model_.proto);
-  walk.node(node, name, surroundings(model_, types_, constants_), /*onwards=*/false);
+  walk.nodes(group.nodes, name, surroundings(model_, types_, constants_));
   return apply(spec_of(types_, name), walk.result());
 }
 

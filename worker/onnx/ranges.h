@@ -7,6 +7,7 @@
 #include "shared/domain/inputs.h"
 #include "worker/onnx/fold.h"
 #include "worker/onnx/load.h"
+#include "worker/onnx/node_group.h"
 #include "worker/onnx/value_types.h"
 
 namespace layerfarm::worker::onnx {
@@ -17,9 +18,8 @@ class Ranges {
   Ranges(const LoadedModel& model, const ValueTypes& types, const Constants* constants = nullptr)
       : model_(model), types_(types), constants_(constants) {}
 
-  /// For a value of the model when one node alone takes it.
-  [[nodiscard]] domain::InputSpec of_input(const pb::NodeProto& node,
-                                           const std::string& name) const;
+  /// For a value of the model when these nodes alone take it.
+  [[nodiscard]] domain::InputSpec of_input(const NodeGroup& group, const std::string& name) const;
   /// For a value of the model as all of the model uses it, also behind nodes that only move or
   /// convert it.
   [[nodiscard]] domain::InputSpec of_value(const std::string& name) const;

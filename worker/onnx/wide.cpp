@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <string>
+#include <unordered_set>
 
 namespace layerfarm::worker::onnx {
 namespace {
@@ -59,37 +61,46 @@ std::optional<Constant> widened(const Constant& value) {
 
 std::optional<WideLayer> wide_layer(const CanonicalLayer& layer) {
   const pb::GraphProto& graph = layer.module.graph();
-  const bool any =
-      std::any_of(graph.input().begin(), graph.input().end(), is_narrow) ||
-      std::any_of(graph.output().begin(), graph.output().end(), is_narrow) ||
-      std::any_of(layer.constants.begin(), layer.constants.end(), [](const auto& item) {
-        return item.second->type.dtype == domain::DType::BFloat16;
-      });
-  const pb::NodeProto& node = graph.node(0);
-  if (!any || layer.module.functions_size() > 0 || !in_default_domain(node)) return std::nullopt;
-  for (const pb::AttributeProto& attribute : node.attribute()) {
-    if (!graphs_of(attribute).empty()) return std::nullopt;
+  std::unordered_set<std::string> narrow;
+  for (const auto* values : {&graph.input(), &graph.output(), &graph.value_info()}) {
+    for (const pb::ValueInfoProto& value : *values) {
+      if (is_narrow(value)) narrow.insert(value.name());
+    }
+  }
+  const bool narrow_constant = std::any_of(
+      layer.constants.begin(), layer.constants.end(),
+      [](const auto& item) { return item.second->type.dtype == domain::DType::BFloat16; });
+  if ((narrow.empty() && !narrow_constant) || layer.module.functions_size() > 0)
+    return std::nullopt;
+  for (const pb::NodeProto& node : graph.node()) {
+    if (!in_default_domain(node)) return std::nullopt;
+    for (const pb::AttributeProto& attribute : node.attribute()) {
+      if (!graphs_of(attribute).empty()) return std::nullopt;
+    }
   }
 
   WideLayer out{.module = layer.module, .constants = {}};
   for (const auto& [name, value] : layer.constants)
     out.constants.emplace_back(name, widened(*value).value_or(*value));
   pb::GraphProto& wide = *out.module.mutable_graph();
-  for (pb::ValueInfoProto& input : *wide.mutable_input()) {
-    if (is_narrow(input)) input.mutable_type()->mutable_tensor_type()->set_elem_type(kWide);
-  }
-  for (pb::AttributeProto& attribute : *wide.mutable_node(0)->mutable_attribute())
-    widen_attribute(attribute);
-  for (pb::ValueInfoProto& output : *wide.mutable_output()) {
-    if (!is_narrow(output)) continue;
-    output.mutable_type()->mutable_tensor_type()->set_elem_type(kWide);
-    const std::string exact = output.name() + "_exact";
-    const std::string rounded = output.name() + "_rounded";
-    for (std::string& name : *wide.mutable_node(0)->mutable_output()) {
-      if (name == output.name()) name = exact;
+  for (auto* values : {wide.mutable_input(), wide.mutable_output(), wide.mutable_value_info()}) {
+    for (pb::ValueInfoProto& value : *values) {
+      if (is_narrow(value)) value.mutable_type()->mutable_tensor_type()->set_elem_type(kWide);
     }
-    add_cast(wide, exact, rounded, kNarrow);
-    add_cast(wide, rounded, output.name(), kWide);
+  }
+  wide.clear_node();
+  for (const pb::NodeProto& node : graph.node()) {
+    pb::NodeProto& written = *wide.add_node();
+    written = node;
+    for (pb::AttributeProto& attribute : *written.mutable_attribute()) widen_attribute(attribute);
+    for (std::string& name : *written.mutable_output()) {
+      if (narrow.contains(name)) name += "_exact";
+    }
+    for (const std::string& name : node.output()) {
+      if (!narrow.contains(name)) continue;
+      add_cast(wide, name + "_exact", name + "_rounded", kNarrow);
+      add_cast(wide, name + "_rounded", name, kWide);
+    }
   }
   return out;
 }

@@ -2,6 +2,7 @@
 // formats know. Job thread.
 #pragma once
 
+#include "shared/domain/analyze_request.h"
 #include "shared/domain/layer.h"
 #include "shared/domain/outcome.h"
 #include "worker/toolchain/model_format.h"

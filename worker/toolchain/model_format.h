@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "shared/domain/analyze_request.h"
 #include "shared/domain/layer.h"
 #include "shared/domain/outcome.h"
 #include "worker/toolchain/toolchain.h"

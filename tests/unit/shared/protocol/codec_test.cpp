@@ -224,6 +224,25 @@ TEST_CASE("an analysis comes back as it was") {
   const auto back = decode_analysis(encode_analysis(analysis));
   REQUIRE(back.has_value());
   CHECK(*back == analysis);
-  const domain::AnalyzeRequest request{"/m.onnx", {{"batch", 2}}};
+}
+
+TEST_CASE("a request to analyze comes back as it was, and unknown numbers are refused") {
+  domain::AnalyzeRequest request{.model_path = "/m.onnx", .dims = {{"batch", 2}}};
   CHECK(*decode_analyze_request(encode_analyze_request(request)) == request);
+  request.convert = {.bf16 = true, .int32 = true};
+  request.subgraph = {"Conv_a", "Relu_b"};
+  request.quantize = {.format = domain::QuantFormat::Hybrid,
+                      .per_channel = true,
+                      .full_integer = true,
+                      .samples = 3,
+                      .calibration = digest(4),
+                      .calibration_path = "/samples"};
+  request.unit = domain::LayerUnit::Qdq;
+  CHECK(*decode_analyze_request(encode_analyze_request(request)) == request);
+  domain::AnalyzeRequest wrong = request;
+  wrong.unit = static_cast<domain::LayerUnit>(9);
+  CHECK(!decode_analyze_request(encode_analyze_request(wrong)).has_value());
+  wrong = request;
+  wrong.quantize->format = static_cast<domain::QuantFormat>(9);
+  CHECK(!decode_analyze_request(encode_analyze_request(wrong)).has_value());
 }
