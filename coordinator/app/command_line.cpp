@@ -158,6 +158,15 @@ void add_discover(CLI::App& app, DiscoverOptions& options, bool& chosen) {
       ->check(CLI::Range(1, 4096))
       ->type_name("N");
   add_dims(*sub, options.dims);
+  sub->add_option_function<std::string>(
+         "--layer-unit",
+         [&options](const std::string& name) {
+           options.unit = *domain::layer_unit_from_name(name);
+         },
+         "What a layer is: node, or qdq (an operator with the Q/DQ around it, for quantized "
+         "models)")
+      ->check(CLI::IsMember({"node", "qdq"}))
+      ->type_name("UNIT");
 
   sub->add_flag("--skip-mode", options.skip_mode,
                 "Stop a layer at its first success, in priority order");

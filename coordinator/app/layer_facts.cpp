@@ -17,28 +17,27 @@ std::string lower(std::string text) {
 LayerFactsResult layer_facts(const domain::ModelAnalysis& analysis,
                              const std::vector<std::string>& skip_ops) {
   LayerFactsResult out;
-  const bool same_count = analysis.locations.size() == analysis.layers.size();
+  const bool same_count = analysis.locations.size() == analysis.operators;
   if (!analysis.location_problem.empty()) {
     out.warning = "no line numbers: " + analysis.location_problem;
   } else if (!same_count) {
     out.warning = "no line numbers: the imported module has " +
                   std::to_string(analysis.locations.size()) + " operators, the model " +
-                  std::to_string(analysis.layers.size());
+                  std::to_string(analysis.operators);
   }
   std::size_t mismatches = 0;
   out.layers.reserve(analysis.layers.size());
-  for (std::size_t i = 0; i < analysis.layers.size(); ++i) {
-    const domain::Layer& layer = analysis.layers[i];
+  for (const domain::Layer& layer : analysis.layers) {
     report::LayerFacts facts;
     facts.id = layer.id;
     facts.node_name = layer.node_name;
     facts.orig_index = layer.orig_index;
-    facts.node_index = layer.orig_index;
+    facts.node_index = layer.node_index;
     facts.mac_count = layer.mac_count;
     facts.mac_breakdown = layer.mac_breakdown;
     facts.location = layer.op_type;
-    if (same_count) {
-      const domain::SourceLocation& place = analysis.locations[i];
+    if (same_count && layer.node_index && *layer.node_index < analysis.locations.size()) {
+      const domain::SourceLocation& place = analysis.locations[*layer.node_index];
       if (place.op_type == layer.op_type) {
         facts.location = std::to_string(place.line) + ":" + std::to_string(place.column);
       } else {

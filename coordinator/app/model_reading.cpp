@@ -23,6 +23,7 @@ ModelReading::Begun ModelReading::begin(const ModelFile& file) {
   reading.file = file;
   reading.request.model_path = fs::absolute(file.path).lexically_normal().string();
   reading.request.dims = request_.options.dims;
+  reading.request.unit = request_.options.unit;
   auto digest = base::digest_of_file(reading.request.model_path);
   if (!digest) {
     out.problem = digest.error().text();

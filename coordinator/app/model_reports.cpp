@@ -115,6 +115,9 @@ json::Value ModelReports::settings() const {
   json::Object out;
   out.set("dims", std::move(dims));
   out.set("inputs", std::move(inputs));
+  // What changes the model is named only where it does.
+  if (request_.options.unit != domain::LayerUnit::Node)
+    out.set("layer_unit", std::string(domain::layer_unit_name(request_.options.unit)));
   return out;
 }
 

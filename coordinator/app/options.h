@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "shared/domain/analyze_request.h"
+
 namespace layerfarm::coordinator::app {
 
 enum class Dedup : std::uint8_t { Off, IgnoreFloatValues, Exact };
@@ -20,6 +22,7 @@ struct DiscoverOptions {
   std::string output_dir;   ///< empty = current folder
   std::size_t workers = 0;  ///< 0 = one per core
   std::vector<std::pair<std::string, std::int64_t>> dims;
+  domain::LayerUnit unit = domain::LayerUnit::Node;
 
   bool skip_mode = false;
   std::vector<std::string> skip_executors;

@@ -39,7 +39,10 @@ struct Layer {
   std::string id;  ///< `<OpType>_<first output>`; unique within the model
   std::string op_type;
   std::string node_name;         ///< as in the model; may be empty
-  std::uint32_t orig_index = 0;  ///< place among non-Constant nodes
+  std::uint32_t orig_index = 0;  ///< place among the model's layers
+  /// Place of its operator among the model's non-Constant nodes, which is where the importer's
+  /// module has it; none: the module has no operator for it (fused away).
+  std::optional<std::uint32_t> node_index;
   base::Digest signature;  ///< canonical form: op types, attributes, types, shapes, constants,
                            ///< opset; names are positions
   /// The same without the values of float constants: what `--dedup-layers` compares.
@@ -87,6 +90,7 @@ struct ModelAnalysis {
   base::Digest model_digest;  ///< content, external data included
   std::vector<ReadFile> files;
   std::vector<Layer> layers;           ///< in graph order
+  std::uint32_t operators = 0;         ///< non-Constant nodes: what the importer should see
   std::vector<std::string> dim_names;  ///< of the inputs' dims, sorted: what `--dim` can name
   /// Locations of the importer's top-level operators, constants left out; empty when the import
   /// failed (`location_problem` says why).

@@ -109,6 +109,7 @@ template <typename V>
 void describe(V& v, Layer& l) {
   describe_work(v, l);
   v.optional("orig_index", l.orig_index);
+  v.optional("node_index", l.node_index);
   v.optional("loose_signature", l.loose_signature);
   v.optional("mac_count", l.mac_count);
   v.optional("mac_breakdown", l.mac_breakdown);
@@ -131,6 +132,7 @@ void describe(V& v, ModelAnalysis& a) {
   v.required("model_digest", a.model_digest);
   v.optional("files", a.files);
   v.required("layers", a.layers);
+  v.optional("operators", a.operators);
   v.optional("locations", a.locations);
   v.optional("location_problem", a.location_problem);
   v.optional("dim_names", a.dim_names);

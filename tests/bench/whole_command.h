@@ -58,6 +58,7 @@ inline domain::ModelAnalysis model_of(std::uint32_t layers, const base::Digest& 
     layer.id = "Relu_t" + std::to_string(i);
     layer.op_type = "Relu";
     layer.orig_index = i;
+    layer.node_index = out.operators++;
     layer.signature = base::digest_of("layer " + std::to_string(i));
     layer.loose_signature = layer.signature;
     layer.module.blob = layer.signature;

@@ -7,10 +7,12 @@
 #include <algorithm>
 #include <numeric>
 #include <set>
+#include <unordered_map>
 
 #include "worker/onnx/canonical.h"
 #include "worker/onnx/data_files.h"
 #include "worker/onnx/fold.h"
+#include "worker/onnx/layer_units.h"
 #include "worker/onnx/load.h"
 #include "worker/onnx/macs.h"
 #include "worker/onnx/node_group.h"
@@ -161,6 +163,7 @@ struct Model {
   const Ranges& ranges;
   const base::BlobFolder& blobs;
   DataStore& data;
+  std::unordered_map<const pb::NodeProto*, std::uint32_t> places;  ///< of the non-Constant nodes
 };
 
 void hash_constant(base::Hasher& hasher, const Constant& value, const base::Digest* content) {
@@ -254,6 +257,7 @@ Macs count_macs(const NodeGroup& group, const ValueTypes& types) {
 Result<Layer> make_layer(const NodeGroup& group, std::string id, std::size_t index,
                          const Model& model) {
   Layer layer;
+  layer.node_index = model.places.at(&group.main());
   layer.id = std::move(id);
   layer.op_type = group.main().op_type();
   layer.node_name = group.main().name();
@@ -335,19 +339,21 @@ Result<AnalyzeAnswer> analyze(const AnalyzeOptions& options) {
   auto constants = Constants::find_all(*loaded, shapes.types);
   if (!constants) return fail(std::move(constants.error()));
 
-  std::vector<NodeGroup> groups;
-  for (const pb::NodeProto& node : loaded->proto.graph().node()) {
-    if (!is_constant_node(node)) groups.push_back(NodeGroup::of(node));
-  }
+  const std::vector<NodeGroup> groups = layer_groups(*loaded, options.request.unit);
   const std::vector<std::string> ids = layer_ids(groups);
   const Ranges ranges(*loaded, shapes.types, &*constants);
   DataStore data(options.blobs);
-  const Model model{*loaded, shapes, *constants, ranges, options.blobs, data};
+  Model model{*loaded, shapes, *constants, ranges, options.blobs, data, {}};
+  for (const pb::NodeProto& node : loaded->proto.graph().node()) {
+    if (!is_constant_node(node))
+      model.places.emplace(&node, static_cast<std::uint32_t>(model.places.size()));
+  }
   std::vector<Result<Layer>> layers(groups.size());
   tbb::parallel_for(std::size_t{0}, groups.size(),
                     [&](std::size_t i) { layers[i] = make_layer(groups[i], ids[i], i, model); });
 
   out.analysis.model_digest = loaded->digest;
+  out.analysis.operators = static_cast<std::uint32_t>(model.places.size());
   out.analysis.files = loaded->files;
   out.analysis.notes = loaded->notes;
   out.analysis.dim_names = std::move(shapes.dim_names);

@@ -18,21 +18,19 @@ using domain::Outcome;
 /// What people should know when operators and layers do not pair up: then locations cannot be
 /// trusted.
 void compare_with_layers(ModelAnalysis& analysis) {
-  if (analysis.locations.size() != analysis.layers.size()) {
+  if (analysis.locations.size() != analysis.operators) {
     analysis.notes.push_back("the importer sees " + std::to_string(analysis.locations.size()) +
-                             " operators, the model has " + std::to_string(analysis.layers.size()) +
-                             " layers");
+                             " operators, the model has " + std::to_string(analysis.operators));
   }
   constexpr int kMostListed = 5;
   int listed = 0;
-  for (std::size_t i = 0;
-       i < std::min(analysis.locations.size(), analysis.layers.size()) && listed < kMostListed;
-       ++i) {
-    if (analysis.locations[i].op_type == analysis.layers[i].op_type) continue;
-    analysis.notes.push_back("operator " + std::to_string(i) + " is '" +
-                             analysis.locations[i].op_type + "' to the importer and '" +
-                             analysis.layers[i].op_type + "' in the model");
-    ++listed;
+  for (const domain::Layer& layer : analysis.layers) {
+    if (!layer.node_index || *layer.node_index >= analysis.locations.size()) continue;
+    const std::string& seen = analysis.locations[*layer.node_index].op_type;
+    if (seen == layer.op_type) continue;
+    analysis.notes.push_back("operator " + std::to_string(*layer.node_index) + " is '" + seen +
+                             "' to the importer and '" + layer.op_type + "' in the model");
+    if (++listed == kMostListed) break;
   }
 }
 

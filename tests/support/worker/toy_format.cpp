@@ -29,6 +29,7 @@ FormatAnswer ToyFormat::layers(const domain::AnalyzeRequest& request, StepContex
               .where = "import", .cause = "refused", .text = "a line without operator and output"}};
     layer.id = layer.op_type + "_" + output;
     layer.orig_index = static_cast<std::uint32_t>(out.analysis.layers.size());
+    layer.node_index = out.analysis.operators++;
     std::string module = layer.op_type;
     for (std::string input; words >> input;) {
       layer.draw_order.push_back(static_cast<std::uint32_t>(layer.inputs.size()));

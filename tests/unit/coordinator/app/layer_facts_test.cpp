@@ -14,6 +14,7 @@ domain::ModelAnalysis model() {
     layer.op_type = op;
     layer.id = std::string(op) + "_y";
     layer.orig_index = static_cast<std::uint32_t>(out.layers.size());
+    layer.node_index = out.operators++;
     out.layers.push_back(layer);
     out.locations.push_back({static_cast<std::uint32_t>(10 + out.layers.size()), 5, op});
   }
@@ -28,6 +29,17 @@ TEST_CASE("the k-th layer is at the k-th operator") {
   CHECK(facts.layers[0].location == "11:5");
   CHECK(facts.layers[2].location == "13:5");
   CHECK(facts.layers[2].node_index == 2);
+}
+
+TEST_CASE("a layer stands at its own operator, and one without has no line") {
+  auto analysis = model();
+  analysis.layers.erase(analysis.layers.begin());
+  analysis.layers[1].node_index.reset();
+  const auto facts = layer_facts(analysis, {});
+  CHECK(facts.warning.empty());
+  CHECK(facts.layers[0].location == "12:5");
+  CHECK(facts.layers[1].location == "Add");
+  CHECK(!facts.layers[1].node_index);
 }
 
 TEST_CASE("another operator at the place means no line, for that layer alone") {

@@ -32,6 +32,7 @@ struct Bench {
       layer.op_type = op;
       layer.id = std::string(op) + "_y";
       layer.orig_index = static_cast<std::uint32_t>(model.layers.size());
+      layer.node_index = model.operators++;
       layer.signature = base::digest_of(op);
       layer.loose_signature = layer.signature;
       model.layers.push_back(layer);

@@ -138,14 +138,31 @@ TEST_CASE(
     "analyze: the file's content, the dims asked for, and the reader; not where the file lies") {
   const ToolIdentity reader{"1.0.0", digest_of("reader"), ""};
   const Digest file = digest_of("model");
-  const AnalyzeRequest plain{"/a/model.onnx", {}};
+  const AnalyzeRequest plain{.model_path = "/a/model.onnx"};
   std::set<std::string> seen = {analyze_key(file, plain, reader).hex()};
   CHECK(seen.insert(analyze_key(digest_of("other"), plain, reader).hex()).second);
-  CHECK(seen.insert(analyze_key(file, {"", {{"batch", 2}}}, reader).hex()).second);
-  CHECK(seen.insert(analyze_key(file, {"", {{"batch", 3}}}, reader).hex()).second);
-  CHECK(seen.insert(analyze_key(file, {"", {{"width", 2}}}, reader).hex()).second);
+  CHECK(seen.insert(analyze_key(file, {.dims = {{"batch", 2}}}, reader).hex()).second);
+  CHECK(seen.insert(analyze_key(file, {.dims = {{"batch", 3}}}, reader).hex()).second);
+  CHECK(seen.insert(analyze_key(file, {.dims = {{"width", 2}}}, reader).hex()).second);
   CHECK(seen.insert(analyze_key(file, plain, {"1.0.1", reader.files, ""}).hex()).second);
-  CHECK(!seen.insert(analyze_key(file, {"/b/renamed.onnx", {}}, reader).hex()).second);
+  const std::vector<std::function<void(AnalyzeRequest&)>> changes = {
+      [](AnalyzeRequest& r) { r.convert.bf16 = true; },
+      [](AnalyzeRequest& r) { r.convert.int32 = true; },
+      [](AnalyzeRequest& r) { r.subgraph = {"a", "b"}; },
+      [](AnalyzeRequest& r) { r.subgraph = {"ab", ""}; },
+      [](AnalyzeRequest& r) { r.quantize.emplace(); },
+      [](AnalyzeRequest& r) { r.quantize.emplace().format = QuantFormat::Hybrid; },
+      [](AnalyzeRequest& r) { r.quantize.emplace().per_channel = true; },
+      [](AnalyzeRequest& r) { r.quantize.emplace().full_integer = true; },
+      [](AnalyzeRequest& r) { r.quantize.emplace().samples = 1; },
+      [](AnalyzeRequest& r) { r.quantize.emplace().calibration = digest_of("folder"); },
+      [](AnalyzeRequest& r) { r.unit = LayerUnit::Qdq; }};
+  for (const auto& change : changes) {
+    AnalyzeRequest changed = plain;
+    change(changed);
+    CHECK(seen.insert(analyze_key(file, changed, reader).hex()).second);
+  }
+  CHECK(!seen.insert(analyze_key(file, {.model_path = "/b/renamed.onnx"}, reader).hex()).second);
 }
 
 TEST_CASE("recompare: the run and each tolerance; time: the run, the place and how often") {
@@ -167,6 +184,16 @@ TEST_CASE("every stage and ending has a name of its own") {
   for (int i = 1; i <= 6; ++i) CHECK(names.insert(stage_name(static_cast<Stage>(i))).second);
   for (int i = 1; i <= 9; ++i) CHECK(names.insert(ending_name(static_cast<Ending>(i))).second);
   CHECK(!names.contains("unknown"));
+}
+
+TEST_CASE("formats of quantization and units of layers go by their names") {
+  for (const auto format : {QuantFormat::Qdq, QuantFormat::QOperator, QuantFormat::Hybrid})
+    CHECK(quant_format_from_name(quant_format_name(format)) == format);
+  for (const auto unit : {LayerUnit::Node, LayerUnit::Qdq})
+    CHECK(layer_unit_from_name(layer_unit_name(unit)) == unit);
+  CHECK(!quant_format_from_name("QDQ"));
+  CHECK(!layer_unit_from_name(""));
+  CHECK(layer_unit_name(static_cast<LayerUnit>(0)) == "unknown");
 }
 
 TEST_CASE("element types: names, MLIR names, sizes") {

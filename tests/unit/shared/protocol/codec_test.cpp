@@ -19,6 +19,7 @@ domain::Layer a_layer() {
   layer.op_type = "Conv";
   layer.node_name = "n/1";
   layer.orig_index = 3;
+  layer.node_index = 5;
   layer.signature = digest(1);
   layer.loose_signature = digest(2);
   layer.module = {"onnx", digest(3), {{"w.bin", digest(4), 12}}};
@@ -63,6 +64,7 @@ Lease a_lease() {
       {"llvm-cpu", {0.01, 0.01, 0.001}, domain::Evidence::Hardware, false, {{"k", "v"}}}};
   domain::Layer layer = a_layer();
   layer.orig_index = 0;  // what the report alone needs is not sent
+  layer.node_index.reset();
   layer.loose_signature = {};
   layer.mac_count = 0;
   layer.mac_breakdown = "[]";

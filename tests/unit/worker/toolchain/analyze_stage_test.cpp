@@ -68,6 +68,7 @@ struct Bench {
     domain::Layer layer;
     layer.id = "Relu_y";
     layer.op_type = "Relu";
+    layer.node_index = out.operators++;
     out.layers.push_back(layer);
     return out;
   }
@@ -205,7 +206,7 @@ TEST_CASE("operators that do not pair up with the layers are pointed out") {
       R"({"ok":true,"locations":[[3,10,"Add"],[4,10,"Relu"]],"importer":"importer 1"})";
   const domain::ModelAnalysis analysis = bench.analysis(bench.run());
   REQUIRE(analysis.notes.size() == 2);
-  CHECK(analysis.notes[0] == "the importer sees 2 operators, the model has 1 layers");
+  CHECK(analysis.notes[0] == "the importer sees 2 operators, the model has 1");
   CHECK(analysis.notes[1] == "operator 0 is 'Add' to the importer and 'Relu' in the model");
 }
 
