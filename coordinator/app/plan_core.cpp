@@ -68,6 +68,7 @@ std::uint32_t JobSpecs::limit_of(const plan::PlannedJob& job) const {
       break;
     case domain::Stage::Analyze:
     case domain::Stage::Prepare:
+    case domain::Stage::Whole:
       break;
   }
   return static_cast<std::uint32_t>(

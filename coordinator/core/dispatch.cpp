@@ -13,6 +13,7 @@ namespace {
 int stage_rank(domain::Stage stage) {
   switch (stage) {
     case domain::Stage::Analyze:
+    case domain::Stage::Whole:
       return 0;
     case domain::Stage::Recompare:
       return 1;

@@ -185,6 +185,7 @@ WorkKey BookTables::work_key(const Place& at, Stage stage) const {
               static_cast<std::uint32_t>(at.options().timing_runs)};
     case Stage::Analyze:
     case Stage::Recompare:
+    case Stage::Whole:
       break;
   }
   return {stage, kNone, 0, 0};  // these are not found by their work

@@ -100,7 +100,8 @@ Turn CaseBook::cancel(FileId file) {
   return book.end_turn();
 }
 
-void CaseBook::set_typical_times(const std::array<std::optional<std::int64_t>, 7>& times) {
+void CaseBook::set_typical_times(
+    const std::array<std::optional<std::int64_t>, domain::kStageNumbers>& times) {
   impl_->experience.set_typical(times);
 }
 

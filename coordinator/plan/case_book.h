@@ -150,7 +150,8 @@ class CaseBook {
                                             std::uint32_t executor) const;
 
   /// Mean times of each stage (by number) for estimates, where the book has seen none itself.
-  void set_typical_times(const std::array<std::optional<std::int64_t>, 7>& times);
+  void set_typical_times(
+      const std::array<std::optional<std::int64_t>, domain::kStageNumbers>& times);
 
   /// Bytes held for cases and jobs, models and results apart.
   [[nodiscard]] std::size_t memory_bytes() const;

@@ -31,10 +31,12 @@ class Experience {
         std::clamp<std::int64_t>(us, 0, std::numeric_limits<std::uint32_t>::max()));
   }
   /// Means of each stage (by number), where nothing was seen.
-  void set_typical(const std::array<std::optional<std::int64_t>, 7>& times) { typical_ = times; }
+  void set_typical(const std::array<std::optional<std::int64_t>, domain::kStageNumbers>& times) {
+    typical_ = times;
+  }
 
  private:
-  std::array<std::optional<std::int64_t>, 7> typical_{};
+  std::array<std::optional<std::int64_t>, domain::kStageNumbers> typical_{};
   std::map<std::pair<domain::Stage, Group>, std::pair<std::int64_t, std::int64_t>>
       seen_;  // sum, count
 };

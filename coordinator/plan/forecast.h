@@ -13,11 +13,12 @@ struct Forecast {
   std::uint64_t cases = 0;  ///< selected
   std::uint64_t known = 0;  ///< settled by what the store knows
   std::uint64_t skipped = 0;
-  std::uint64_t copied = 0;             ///< of those settled already
-  std::uint64_t untestable = 0;         ///< the layer itself has a problem
-  std::uint64_t open = 0;               ///< wait for jobs, or for the case that they copy
-  std::array<std::uint64_t, 7> jobs{};  ///< to run, by the number of domain::Stage
-  std::array<std::uint64_t, 7>
+  std::uint64_t copied = 0;      ///< of those settled already
+  std::uint64_t untestable = 0;  ///< the layer itself has a problem
+  std::uint64_t open = 0;        ///< wait for jobs, or for the case that they copy
+  std::array<std::uint64_t, domain::kStageNumbers>
+      jobs{};  ///< to run, by the number of domain::Stage
+  std::array<std::uint64_t, domain::kStageNumbers>
       speculative{};                   ///< of these, only if a higher executor does not work
   std::uint64_t without_estimate = 0;  ///< jobs of which nothing is known how long they take
   std::int64_t work_us = 0;            ///< sum of the estimates, speculative jobs left out

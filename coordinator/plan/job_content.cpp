@@ -73,6 +73,7 @@ JobContent content_of(const BookTables& tables, std::uint32_t job) {
       case Stage::Analyze:
       case Stage::Recompare:
       case Stage::Time:
+      case Stage::Whole:
         break;
     }
   }

@@ -95,7 +95,7 @@ struct News {
 };
 
 /// How long the stages took of late, for estimates; indexed by the number of domain::Stage.
-using TypicalTimes = std::array<std::optional<std::int64_t>, 7>;
+using TypicalTimes = std::array<std::optional<std::int64_t>, domain::kStageNumbers>;
 
 class Store {
  public:

@@ -36,6 +36,8 @@ Digest analyze_key(const Digest& model_file, const AnalyzeRequest& request,
         .add(quantize.calibration);
   }
   hasher.add(static_cast<std::int64_t>(request.unit));
+  hasher.add(static_cast<std::int64_t>(request.assignment.size()));
+  for (const std::string& executor : request.assignment) hasher.add(executor);
   add(hasher, reader);
   return hasher.finish();
 }

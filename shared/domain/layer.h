@@ -60,6 +60,10 @@ struct Layer {
   /// Places in `outputs` of results whose content the model's format leaves open, so that it
   /// decides no verdict; that they come, and in which size, counts. Equal layers have equal ones.
   std::vector<std::uint32_t> open_outputs;
+  /// With quantization asked for: whether the module is quantized; false with the reason in
+  /// `quantize_note` where the float layer is tested instead.
+  std::optional<bool> quantized;
+  std::string quantize_note;
   std::int64_t mac_count = 0;
   std::string mac_breakdown = "[]";  ///< JSON array of records (spec section 21)
   /// Not empty: the layer cannot be tested and this says why (for example "the shape of input 'x'

@@ -16,6 +16,8 @@ std::string_view stage_name(Stage stage) {
       return "recompare";
     case Stage::Time:
       return "time";
+    case Stage::Whole:
+      return "whole";
   }
   return "unknown";
 }

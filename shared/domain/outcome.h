@@ -20,8 +20,11 @@ enum class Stage : std::uint8_t {
   Compile = 3,
   Execute = 4,
   Recompare = 5,
-  Time = 6
+  Time = 6,
+  Whole = 7  ///< a whole model by its assignment: prepared, compiled, run and compared in one job
 };
+/// Size of a table by stage number.
+inline constexpr std::size_t kStageNumbers = 8;
 [[nodiscard]] std::string_view stage_name(Stage stage);  ///< "analyze", "prepare" ...
 
 /// How an attempt ended (design.md, section 6). The first two answer a key for later runs too; the
@@ -92,6 +95,27 @@ struct Timed {
   friend bool operator==(const Timed&, const Timed&) = default;
 };
 
+/// One segment of a whole model's run.
+struct SegmentRun {
+  std::string executor;
+  std::uint32_t operators = 0;       ///< how many of the model's it holds
+  std::vector<std::string> results;  ///< names in the model of what leaves it
+  std::vector<Comparison> boundary;  ///< of these, in their order; empty when not asked for
+  std::int64_t run_us = 0;
+  std::string note;
+  friend bool operator==(const SegmentRun&, const SegmentRun&) = default;
+};
+
+/// What running a whole model makes.
+struct WholeRun {
+  std::vector<Comparison> outputs;  ///< of the model's results, in their order
+  std::size_t expected_outputs = 0;
+  std::vector<SegmentRun> segments;  ///< in the order they ran
+  std::uint64_t bytes_crossed = 0;   ///< bytes of tensors that went from one executor to another
+  std::string reference;             ///< engine and version, as Prepared has it
+  friend bool operator==(const WholeRun&, const WholeRun&) = default;
+};
+
 struct Outcome {
   Stage stage = Stage::Execute;
   Ending ending = Ending::Infrastructure;
@@ -100,6 +124,7 @@ struct Outcome {
   std::optional<Artifact> artifact;      ///< stage Compile, Done
   std::optional<Executed> executed;      ///< stages Execute and Recompare, Done
   std::optional<Timed> timed;            ///< stage Time, Done
+  std::optional<WholeRun> whole;         ///< stage Whole, Done
   std::optional<base::Digest> analysis;  ///< stage Analyze, Done: blob of the encoded ModelAnalysis
   std::vector<base::Digest> lost;        ///< LostBlob
   std::int64_t took_us = 0;

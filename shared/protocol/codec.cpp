@@ -79,6 +79,8 @@ void check(const domain::Outcome& outcome) {
         return outcome.executed.has_value();
       case domain::Stage::Time:
         return outcome.timed.has_value();
+      case domain::Stage::Whole:
+        return outcome.whole.has_value();
     }
     return false;
   }();

@@ -111,6 +111,8 @@ void describe(V& v, Layer& l) {
   v.optional("orig_index", l.orig_index);
   v.optional("node_index", l.node_index);
   v.optional("loose_signature", l.loose_signature);
+  v.optional("quantized", l.quantized);
+  v.optional("quantize_note", l.quantize_note);
   v.optional("mac_count", l.mac_count);
   v.optional("mac_breakdown", l.mac_breakdown);
 }
@@ -166,6 +168,7 @@ void describe(V& v, AnalyzeRequest& r) {
   v.optional("subgraph", r.subgraph);
   v.optional("quantize", r.quantize);
   v.optional("unit", r.unit);
+  v.optional("assignment", r.assignment);
 }
 template <typename V>
 void describe(V& v, Diagnostic& d) {
@@ -204,6 +207,23 @@ void describe(V& v, Timed& t) {
   v.optional("what", t.what);
 }
 template <typename V>
+void describe(V& v, SegmentRun& s) {
+  v.required("executor", s.executor);
+  v.optional("operators", s.operators);
+  v.optional("results", s.results);
+  v.optional("boundary", s.boundary);
+  v.optional("run_us", s.run_us);
+  v.optional("note", s.note);
+}
+template <typename V>
+void describe(V& v, WholeRun& w) {
+  v.optional("outputs", w.outputs);
+  v.optional("expected_outputs", w.expected_outputs);
+  v.optional("segments", w.segments);
+  v.optional("bytes_crossed", w.bytes_crossed);
+  v.optional("reference", w.reference);
+}
+template <typename V>
 void describe(V& v, Outcome& o) {
   v.required("stage", o.stage);
   v.required("ending", o.ending);
@@ -212,6 +232,7 @@ void describe(V& v, Outcome& o) {
   v.optional("artifact", o.artifact);
   v.optional("executed", o.executed);
   v.optional("timed", o.timed);
+  v.optional("whole", o.whole);
   v.optional("analysis", o.analysis);
   v.optional("lost", o.lost);
   v.optional("took_us", o.took_us);

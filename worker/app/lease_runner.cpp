@@ -271,6 +271,7 @@ Outcome LeaseRunner::run_stage(Work& work, const LeasedJob& job, toolchain::Step
     case Stage::Analyze:
     case Stage::Prepare:
     case Stage::Compile:
+    case Stage::Whole:
       break;  // handled by the callers
   }
   return ended(job.stage, Ending::Infrastructure, "lease", "this worker cannot do this stage");

@@ -78,8 +78,8 @@ std::vector<cs::RunRecord> InMemoryStore::runs(bool only_open) {
 }
 
 cs::TypicalTimes InMemoryStore::typical_times() {
-  std::array<std::int64_t, 7> sum{};
-  std::array<std::int64_t, 7> count{};
+  std::array<std::int64_t, domain::kStageNumbers> sum{};
+  std::array<std::int64_t, domain::kStageNumbers> count{};
   for (const cs::StoredOutcome& row : log_) {
     if (row.outcome.ending != domain::Ending::Done) continue;
     sum[static_cast<std::size_t>(row.outcome.stage)] += row.outcome.took_us;

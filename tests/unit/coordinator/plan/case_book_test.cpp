@@ -916,7 +916,7 @@ TEST_CASE("a dry run tells what is known, what would run and how long that may t
     known.outcomes = warm.known.outcomes;
   }
   CaseBook book(known);
-  std::array<std::optional<std::int64_t>, 7> typical{};
+  std::array<std::optional<std::int64_t>, domain::kStageNumbers> typical{};
   typical[static_cast<std::size_t>(Stage::Compile)] = 9000;
   book.set_typical_times(typical);
   const auto added = book.add(request(analysis, {target}));

@@ -66,6 +66,7 @@ struct World {
         return out;
       }
       case Stage::Analyze:
+      case Stage::Whole:
         break;
     }
     return nullptr;

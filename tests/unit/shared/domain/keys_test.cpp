@@ -156,7 +156,9 @@ TEST_CASE(
       [](AnalyzeRequest& r) { r.quantize.emplace().full_integer = true; },
       [](AnalyzeRequest& r) { r.quantize.emplace().samples = 1; },
       [](AnalyzeRequest& r) { r.quantize.emplace().calibration = digest_of("folder"); },
-      [](AnalyzeRequest& r) { r.unit = LayerUnit::Qdq; }};
+      [](AnalyzeRequest& r) { r.unit = LayerUnit::Qdq; },
+      [](AnalyzeRequest& r) { r.assignment = {"a", "b"}; },
+      [](AnalyzeRequest& r) { r.assignment = {"ab"}; }};
   for (const auto& change : changes) {
     AnalyzeRequest changed = plain;
     change(changed);
@@ -181,7 +183,7 @@ TEST_CASE("recompare: the run and each tolerance; time: the run, the place and h
 
 TEST_CASE("every stage and ending has a name of its own") {
   std::set<std::string_view> names;
-  for (int i = 1; i <= 6; ++i) CHECK(names.insert(stage_name(static_cast<Stage>(i))).second);
+  for (int i = 1; i <= 7; ++i) CHECK(names.insert(stage_name(static_cast<Stage>(i))).second);
   for (int i = 1; i <= 9; ++i) CHECK(names.insert(ending_name(static_cast<Ending>(i))).second);
   CHECK(!names.contains("unknown"));
 }

@@ -20,6 +20,8 @@ domain::Layer a_layer() {
   layer.node_name = "n/1";
   layer.orig_index = 3;
   layer.node_index = 5;
+  layer.quantized = false;
+  layer.quantize_note = "no kernel";
   layer.signature = digest(1);
   layer.loose_signature = digest(2);
   layer.module = {"onnx", digest(3), {{"w.bin", digest(4), 12}}};
@@ -65,6 +67,8 @@ Lease a_lease() {
   domain::Layer layer = a_layer();
   layer.orig_index = 0;  // what the report alone needs is not sent
   layer.node_index.reset();
+  layer.quantized.reset();
+  layer.quantize_note.clear();
   layer.loose_signature = {};
   layer.mac_count = 0;
   layer.mac_breakdown = "[]";
@@ -166,6 +170,27 @@ TEST_CASE("unknown keys are skipped and missing required ones named") {
   CHECK(missing.error().message.find("reason") != std::string::npos);
 }
 
+TEST_CASE("the outcome of a whole model's run comes back as it was") {
+  domain::Outcome outcome = an_execution();
+  const domain::Comparison comparison = outcome.executed->outputs[0];
+  outcome.executed.reset();
+  outcome.stage = domain::Stage::Whole;
+  CHECK(!decode_outcome(encode_outcome(outcome)).has_value());  // Done without its result
+  outcome.whole = domain::WholeRun{.outputs = {comparison},
+                                   .expected_outputs = 1,
+                                   .segments = {{.executor = "htp",
+                                                 .operators = 3,
+                                                 .results = {"y"},
+                                                 .boundary = {comparison},
+                                                 .run_us = 7,
+                                                 .note = "n"}},
+                                   .bytes_crossed = 64,
+                                   .reference = "onnxruntime 1.32.0"};
+  const auto back = decode_outcome(encode_outcome(outcome));
+  REQUIRE(back.has_value());
+  CHECK(*back == outcome);
+}
+
 TEST_CASE("a finished job without its result is refused") {
   domain::Outcome outcome = an_execution();
   outcome.executed.reset();
@@ -240,6 +265,7 @@ TEST_CASE("a request to analyze comes back as it was, and unknown numbers are re
                       .calibration = digest(4),
                       .calibration_path = "/samples"};
   request.unit = domain::LayerUnit::Qdq;
+  request.assignment = {"htp", "host"};
   CHECK(*decode_analyze_request(encode_analyze_request(request)) == request);
   domain::AnalyzeRequest wrong = request;
   wrong.unit = static_cast<domain::LayerUnit>(9);
