@@ -9,6 +9,7 @@
 #include "worker/toolchain/diagnostic.h"
 #include "worker/toolchain/model_format.h"
 #include "worker/toolchain/programs.h"
+#include "worker/toolchain/second_try.h"
 #include "worker/toolchain/tool_step.h"
 
 namespace layerfarm::worker::toolchain {
@@ -68,8 +69,8 @@ class OnnxFormat final : public ModelFormat {
   FormatLocations locations(const domain::AnalyzeRequest& request, StepContext& context) override {
     json question = {{"op", "locations"}, {"model", request.model_path}, {"dims", json::object()}};
     for (const auto& [dim, value] : request.dims) question["dims"][dim] = value;
-    const HelperAnswer answer =
-        context.helpers.sidecar(dump(question), compile_bounds(context.limits));
+    const HelperAnswer answer = second_try(
+        [&] { return context.helpers.sidecar(dump(question), compile_bounds(context.limits)); });
     if (answer.ending == Ending::Refused && !answer.diagnostic.text.empty()) {
       return {.ending = Ending::Refused,
               .problem =
@@ -157,7 +158,8 @@ class OnnxFormat final : public ModelFormat {
   static FormatAnswer ask_for_shapes(const Files& files, StepContext& context) {
     const auto question = base::read_file(files.shapes_request);
     if (!question) return broken(question.error());
-    const HelperAnswer answer = context.helpers.ort(*question, run_bounds(context.limits));
+    const HelperAnswer answer =
+        second_try([&] { return context.helpers.ort(*question, run_bounds(context.limits)); });
     if (answer.ending == Ending::Cancelled) return {.ending = Ending::Cancelled};
     const std::string text =
         answer.ending == Ending::Done

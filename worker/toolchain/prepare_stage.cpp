@@ -11,6 +11,7 @@
 #include "shared/domain/half.h"
 #include "worker/cache/materialise.h"
 #include "worker/toolchain/ort_helper.h"
+#include "worker/toolchain/second_try.h"
 #include "worker/toolchain/tool_results.h"
 #include "worker/toolchain/tool_step.h"
 
@@ -193,6 +194,12 @@ class Preparation {
     return own;
   }
 
+  /// Another engine's outputs would stay the reference of this layer for good.
+  static RunResult run_reference(const OrtSession& session, const std::vector<OrtInput>& inputs,
+                                 StepContext& own) {
+    return second_try([&] { return ort_run(session, inputs, own); });
+  }
+
   std::optional<Tried> by_onnxruntime() {
     const std::string engine = "onnxruntime " + onnxruntime_version();
     auto own = own_context("onnxruntime");
@@ -202,7 +209,7 @@ class Preparation {
     if (!placed.ok()) return tried(not_placed(placed), engine);
     OrtSession session;
     session.model = placed.module;
-    return tried(ort_run(session, prepared_inputs(layer_, *prepared_, context_.blobs), *own),
+    return tried(run_reference(session, prepared_inputs(layer_, *prepared_, context_.blobs), *own),
                  engine);
   }
 
@@ -228,7 +235,7 @@ class Preparation {
     }
     OrtSession session;
     session.model = placed.module;
-    Tried out = tried(ort_run(session, inputs, *own), engine);
+    Tried out = tried(run_reference(session, inputs, *own), engine);
     for (std::size_t i = 0; i < out.outputs.size() && i < layer_.outputs.size(); ++i) {
       if (layer_.outputs[i].dtype != DType::BFloat16 || out.types[i].dtype != DType::Float32)
         continue;

@@ -25,12 +25,13 @@ class ScriptedHelpers final : public toolchain::Helpers {
  public:
   toolchain::HelperAnswer ort(const std::string& request, const process::Bounds&) override {
     ort_requests.push_back(request);
-    return ort_answer;
+    return dies() ? toolchain::HelperAnswer{.ending = Ending::Crashed} : ort_answer;
   }
   toolchain::HelperAnswer sidecar(const std::string& request, const process::Bounds&) override {
     sidecar_requests.push_back(request);
-    return sidecar_answer;
+    return dies() ? toolchain::HelperAnswer{.ending = Ending::Crashed} : sidecar_answer;
   }
+  int deaths = 0;  ///< under the next requests
   toolchain::HelperAnswer ort_answer{
       .ending = Ending::Done, .json = R"({"ok":true,"values":[]})", .diagnostic = {}};
   toolchain::HelperAnswer sidecar_answer{
@@ -39,6 +40,9 @@ class ScriptedHelpers final : public toolchain::Helpers {
       .diagnostic = {}};
   std::vector<std::string> ort_requests;
   std::vector<std::string> sidecar_requests;
+
+ private:
+  bool dies() { return deaths > 0 && deaths-- > 0; }
 };
 
 std::string value_after(const std::vector<std::string>& argv, const std::string& flag) {
@@ -134,6 +138,36 @@ TEST_CASE(
   CHECK(bench.run().ending == Ending::Done);
   CHECK(reads == 2);
   CHECK(bench.helpers.ort_requests == std::vector<std::string>{R"({"op":"shapes"})"});
+}
+
+TEST_CASE(
+    "a helper that dies once over the locations or the shapes leaves no trace in the analysis") {
+  Bench bench;
+  bench.reader_that_works();
+  bench.helpers.deaths = 1;
+  const domain::ModelAnalysis analysis = bench.analysis(bench.run());
+  CHECK(analysis.location_problem.empty());
+  CHECK(analysis.locations.size() == 1);
+  CHECK(bench.helpers.sidecar_requests.size() == 2);
+
+  bench.helpers.deaths = 2;
+  CHECK(bench.analysis(bench.run()).location_problem.find("the importer") == 0);
+
+  std::string shapes;
+  bench.reader([&](const process::Command& command) {
+    if (const std::string ask = value_after(command.argv, "--shapes-request"); !ask.empty()) {
+      CHECK(base::write_file_atomically(ask, "{}", base::Sync::No));
+    } else {
+      shapes = base::read_file(value_after(command.argv, "--shapes")).value();
+      CHECK(base::write_file_atomically(value_after(command.argv, "--result"),
+                                        protocol::encode_analysis(Bench::small_analysis()),
+                                        base::Sync::No));
+    }
+    return test::FakeRun{};
+  });
+  bench.helpers.deaths = 1;
+  CHECK(bench.run().ending == Ending::Done);
+  CHECK(shapes == R"({"ok":true,"values":[]})");
 }
 
 TEST_CASE("a helper that dies over the shapes leaves them open and does not lose the model") {

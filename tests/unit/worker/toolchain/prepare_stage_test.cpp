@@ -123,6 +123,26 @@ TEST_CASE_FIXTURE(PrepareBench, "when every engine refuses, the first one's word
 
 TEST_CASE_FIXTURE(
     PrepareBench,
+    "an engine that dies is asked once more, before another one makes the reference") {
+  ort_endings = {Ending::Crashed};
+  Outcome out = prepare_stage(layer, inputs, context());
+  REQUIRE_MESSAGE(out.ending == Ending::Done, out.diagnostic.text);
+  CHECK(asked.size() == 2);
+  CHECK(out.prepared->reference.rfind("onnxruntime ", 0) == 0);
+
+  asked.clear();
+  ort_endings = {Ending::Crashed, Ending::Crashed};
+  helpers.on_sidecar = [](const std::string&) {
+    return test::answered(
+        R"({"ok":true,"layers":[{"ok":false,"where":"import","text":"no such operator","opset":17}]})");
+  };
+  out = prepare_stage(layer, inputs, context());
+  CHECK(out.ending == Ending::Crashed);
+  CHECK(asked.size() == 2);
+}
+
+TEST_CASE_FIXTURE(
+    PrepareBench,
     "a limit that was met ends the job as it is, so that it is tried again as a whole") {
   for (const Ending ending :
        {Ending::TimedOut, Ending::OverMemory, Ending::Cancelled, Ending::Infrastructure}) {
