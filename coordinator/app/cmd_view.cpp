@@ -35,19 +35,11 @@ base::Result<Target> target_of(const ViewOptions& options) {
     return base::fail(base::ErrorCode::InvalidInput,
                       "Either --model or a config path must be provided.");
   }
-  const std::string model = report::model_name_of(options.model);
-  auto found = report::find_report(options.output_dir, model, options.chip);
-  if (found) {
-    target.path = *found;
-    return target;
-  }
-  const fs::path folder(options.output_dir);
-  for (const fs::path& place : {options.chip.empty() ? folder : folder / options.chip, folder}) {
-    target.path = report::report_paths(place, model).compiler;
-    if (found.error().code == base::ErrorCode::NotFound && fs::exists(target.path, ignored))
-      return target;
-  }
-  return base::fail(std::move(found.error()));
+  auto found =
+      report::find_config(options.output_dir, report::model_name_of(options.model), options.chip);
+  if (!found) return base::fail(std::move(found.error()));
+  target.path = std::move(*found);
+  return target;
 }
 
 int show(const report::json::Value& file, const Target& target, const ViewOptions& options,

@@ -92,6 +92,18 @@ base::Result<fs::path> find_report(const fs::path& folder, std::string_view mode
                         "; name one of them, or its chip with --chip:" + list);
 }
 
+base::Result<fs::path> find_config(const fs::path& folder, std::string_view model_name,
+                                   std::string_view chip) {
+  auto found = find_report(folder, model_name, chip);
+  if (found || found.error().code != base::ErrorCode::NotFound) return found;
+  std::error_code ignored;
+  for (const fs::path& place : {chip.empty() ? folder : folder / chip, folder}) {
+    fs::path compiler = report_paths(place, model_name).compiler;
+    if (fs::exists(compiler, ignored)) return compiler;
+  }
+  return found;
+}
+
 base::Result<std::vector<Move>> moves_aside(const ReportPaths& paths, const std::string& chip) {
   const fs::path folder = paths.report.parent_path() / chip;
   std::error_code error;

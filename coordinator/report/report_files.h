@@ -53,6 +53,11 @@ struct FileState {
                                                               std::string_view model_name,
                                                               std::string_view chip);
 
+/// The same, and the compiler file at one of these places where there is no report at all.
+[[nodiscard]] base::Result<std::filesystem::path> find_config(const std::filesystem::path& folder,
+                                                              std::string_view model_name,
+                                                              std::string_view chip);
+
 struct Move {
   std::filesystem::path from;
   std::filesystem::path to;
