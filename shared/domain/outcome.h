@@ -126,7 +126,10 @@ struct Outcome {
   std::optional<Timed> timed;            ///< stage Time, Done
   std::optional<WholeRun> whole;         ///< stage Whole, Done
   std::optional<base::Digest> analysis;  ///< stage Analyze, Done: blob of the encoded ModelAnalysis
-  std::vector<base::Digest> lost;        ///< LostBlob
+  /// Stage Compile, however it ended, where the chip's options ask for it: blob of a bundle of the
+  /// compiler's intermediate forms (base/file_bundle.h).
+  std::optional<base::Digest> ir_dump;
+  std::vector<base::Digest> lost;  ///< LostBlob
   std::int64_t took_us = 0;
   std::string tool;  ///< tool and version that answered
   friend bool operator==(const Outcome&, const Outcome&) = default;

@@ -234,6 +234,7 @@ void describe(V& v, Outcome& o) {
   v.optional("timed", o.timed);
   v.optional("whole", o.whole);
   v.optional("analysis", o.analysis);
+  v.optional("ir_dump", o.ir_dump);
   v.optional("lost", o.lost);
   v.optional("took_us", o.took_us);
   v.optional("tool", o.tool);

@@ -16,6 +16,7 @@
 #include "worker/toolchain/cpu.h"
 #include "worker/toolchain/diagnostic.h"
 #include "worker/toolchain/file_digests.h"
+#include "worker/toolchain/ir_dump.h"
 #include "worker/toolchain/iree_messages.h"
 #include "worker/toolchain/programs.h"
 #include "worker/toolchain/raw_outputs.h"
@@ -34,6 +35,8 @@ using nlohmann::json;
 
 /// Opset to which layers are raised that importer or compiler refuse in an older form.
 constexpr int kRaisedOpset = 17;
+/// Folder for the module after each phase of the compiler, where dumps are wanted.
+constexpr const char* kPhases = "phases";
 constexpr std::uint32_t kBatch = 16;
 constexpr std::uint32_t kMostBatch = 256;
 /// Constants of one batch together: each run loads the whole artifact.
@@ -59,6 +62,7 @@ struct Target {
   std::string cpu;  ///< llvm-cpu only
   std::vector<std::string> flags;
   std::vector<std::string> run_flags;
+  bool dump_ir = false;
 };
 
 Target target_of(const domain::ChipSpec& chip, const domain::ExecutorSpec& executor) {
@@ -68,6 +72,7 @@ Target target_of(const domain::ChipSpec& chip, const domain::ExecutorSpec& execu
   if (out.backend == "llvm-cpu") out.cpu = text_option(options, "target_cpu", "host");
   out.flags = domain::option_list(options, "compile_flags");
   out.run_flags = domain::option_list(options, "run_flags");
+  out.dump_ir = wants_ir_dump(chip);
   return out;
 }
 
@@ -91,6 +96,7 @@ std::vector<std::string> compile_command(const Target& target, const std::vector
   if (!target.cpu.empty()) argv.push_back("--iree-llvmcpu-target-cpu=" + target.cpu);
   if (cores.size() == 1)
     argv.emplace_back("--mlir-disable-threading");  // threads would only take turns
+  if (target.dump_ir) argv.push_back(std::string("--dump-compilation-phases-to=") + kPhases);
   argv.insert(argv.end(), target.flags.begin(), target.flags.end());
   argv.insert(argv.end(), {module.string(), "-o", out.string()});
   return argv;
@@ -239,7 +245,13 @@ class Compilation {
     call.command.folder = context_.scratch;
     call.command.cores = context_.cores;
     call.command.bounds = compile_bounds(context_.limits, group.size());
+    std::error_code ignored;
+    if (target_.dump_ir) fs::remove_all(context_.scratch / kPhases, ignored);  // the layer before's
     ToolEnd end = run_tool(call, context_);
+    if (target_.dump_ir) {
+      for (const Item& item : group)
+        outcomes_[item.index].ir_dump = keep_ir_dump({module.filename(), kPhases}, context_);
+    }
     if (end.ending == Ending::Done) return keep(group, artifact, started, raised);
     const bool alone = group.size() == 1;
     if (!alone && end.ending == Ending::Refused) {
@@ -421,6 +433,7 @@ class IreeToolchain final : public Toolchain {
   }
 
   static std::uint32_t batch_of(const domain::ChipSpec& chip) {
+    if (wants_ir_dump(chip)) return 1;  // a dump shows one layer
     const std::string text = text_option(chip.options, "batch", "");
     if (text.empty() || text.size() > 6 ||
         text.find_first_not_of("0123456789") != std::string::npos)

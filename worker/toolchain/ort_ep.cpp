@@ -6,7 +6,8 @@
 // Options of a chip or executor (docs/chips.md): `package` (a Python package of the dependency
 // cache), `library` (the plug-in, in that package or an absolute path), `provider`, `device`,
 // `provider.<option>`, `session.<entry>`, `context` = binary | none, `cpu_vendor`, `engine` =
-// provider | cpu.
+// provider | cpu; `provider_at_compile.<option>` and `provider_at_run.<option>` win over
+// `provider.<option>` in one of the two steps (the user's --compiler-option, --runtime-option).
 #include <algorithm>
 #include <filesystem>
 #include <utility>
@@ -47,7 +48,21 @@ bool makes_context(const Options& options) {
   return !on_cpu(options) && text_option(options, "context", "binary") == "binary";
 }
 
-OrtSession session_of(const Options& options, const fs::path& model) {
+enum class Step { Compile, Run };
+
+/// What is compiled where it runs gets the options of both steps.
+Options provider_options(const Options& options, Step step) {
+  Options out = options_with_prefix(options, "provider.");
+  const auto overlay = [&](const char* prefix) {
+    for (auto& [key, value] : options_with_prefix(options, prefix))
+      out.insert_or_assign(key, std::move(value));
+  };
+  if (step == Step::Compile || !makes_context(options)) overlay("provider_at_compile.");
+  if (step == Step::Run) overlay("provider_at_run.");
+  return out;
+}
+
+OrtSession session_of(const Options& options, const fs::path& model, Step step) {
   if (on_cpu(options)) return cpu_session_of(options, model);
   OrtSession out;
   out.model = model;
@@ -56,7 +71,7 @@ OrtSession session_of(const Options& options, const fs::path& model) {
   out.provider = OrtProvider{.library = plugin_library(options),
                              .name = text_option(options, "provider", ""),
                              .device = text_option(options, "device", ""),
-                             .options = options_with_prefix(options, "provider.")};
+                             .options = provider_options(options, step)};
   return out;
 }
 
@@ -185,8 +200,8 @@ class OrtEpToolchain final : public Toolchain {
     const fs::path made = folder / "made";
     std::error_code error;
     fs::create_directories(made, error);
-    OrtCompiled compiled =
-        ort_compile(session_of(options, placed.module), made, kContextModel, context);
+    OrtCompiled compiled = ort_compile(session_of(options, placed.module, Step::Compile), made,
+                                       kContextModel, context);
     out.ending = compiled.ending;
     out.diagnostic = std::move(compiled.diagnostic);
     if (out.ending != Ending::Done) return out;
@@ -230,7 +245,7 @@ class OrtEpToolchain final : public Toolchain {
       module = {.format = "onnx", .blob = job.artifact->blob, .data = job.artifact->data};
     const cache::Placed placed =
         cache::place_module(context.blobs, module, context.scratch / "module", "layer");
-    if (placed.ok()) return session_of(options, placed.module);
+    if (placed.ok()) return session_of(options, placed.module, Step::Run);
     problem = not_placed(placed);
     return std::nullopt;
   }

@@ -12,6 +12,7 @@
 #include "worker/cache/materialise.h"
 #include "worker/toolchain/diagnostic.h"
 #include "worker/toolchain/file_digests.h"
+#include "worker/toolchain/ir_dump.h"
 #include "worker/toolchain/programs.h"
 #include "worker/toolchain/raw_outputs.h"
 #include "worker/toolchain/tool_results.h"
@@ -71,6 +72,8 @@ class Compilation {
     outcome_.stage = domain::Stage::Compile;
     outcome_.tool = "torq-compile";
     if (import(layer) && write_map(layer) && compile()) keep();
+    if (target_.dump_ir)
+      outcome_.ir_dump = keep_ir_dump({kModule, kMap, "debug", "phases"}, context_);
     return std::move(outcome_);
   }
 

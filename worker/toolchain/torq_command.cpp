@@ -4,6 +4,8 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
+#include "worker/toolchain/ir_dump.h"
+
 namespace layerfarm::worker::toolchain {
 namespace {
 
@@ -72,8 +74,7 @@ base::Result<TorqTarget> torq_target(const domain::ChipSpec& chip,
   out.disable = disable_flags(executor);
   out.compiler_options = domain::option_list(chip.options, "compiler_options");
   out.runtime_options = domain::option_list(chip.options, "runtime_options");
-  const auto dump = chip.options.find("dump_ir");
-  out.dump_ir = dump != chip.options.end() && dump->second == "1";
+  out.dump_ir = wants_ir_dump(chip);
   return out;
 }
 

@@ -40,6 +40,7 @@ domain::Layer a_layer() {
 
 domain::Outcome an_execution() {
   domain::Outcome outcome;
+  outcome.ir_dump = digest(8);
   outcome.stage = domain::Stage::Execute;
   outcome.ending = domain::Ending::Done;
   outcome.took_us = 1234;

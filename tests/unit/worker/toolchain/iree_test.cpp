@@ -8,6 +8,7 @@
 #include <random>
 #include <sstream>
 
+#include "shared/base/file_bundle.h"
 #include "tests/support/worker/toolchain_bench.h"
 #include "worker/toolchain/execute_stage.h"
 #include "worker/toolchain/toolchain.h"
@@ -167,6 +168,31 @@ TEST_CASE("the command line compiles for this machine, bounded by the batch's n 
   CHECK_FALSE(has("--iree-input-demote-f64-to-f32=false"));
   CHECK(command.bounds.wall == std::chrono::milliseconds(2 * bench.step.limits.compile_timeout_ms));
   CHECK(std::filesystem::path(command.argv[0]).is_absolute());
+}
+
+TEST_CASE("with dumps each layer is compiled alone, and what was written for it is kept with it") {
+  IreeBench bench;
+  bench.chip.options["dump_ir"] = "1";
+  bench.runner.add("iree-compile", [&bench](const process::Command& command) {
+    const auto& argv = command.argv;
+    CHECK(std::count(argv.begin(), argv.end(), "--dump-compilation-phases-to=phases") == 1);
+    CHECK(!std::filesystem::exists(command.folder / "phases"));
+    std::filesystem::create_directories(command.folder / "phases");
+    std::ofstream(command.folder / "phases" / "module.1.input.mlir") << bench.batches.size();
+    return bench.compile(command);
+  });
+  CHECK(bench.iree->needs(bench.chip).batch == 1);
+  const auto out = bench.compile({"good", "refused"});
+  CHECK(bench.batches == std::vector<std::size_t>{1, 1});
+  CHECK(out[1].ending == Ending::Refused);
+  for (std::size_t i = 0; i < 2; ++i) {
+    REQUIRE(out[i].ir_dump);
+    const auto files = base::decode_bundle(bench.blobs.get(*out[i].ir_dump).value());
+    REQUIRE(files);
+    REQUIRE(files->size() == 2);
+    CHECK(files->at(0).path == "module.mlir");
+    CHECK(files->at(1) == base::BundledFile{"phases/module.1.input.mlir", std::to_string(i)});
+  }
 }
 
 TEST_CASE("float64 stays what it is for layers that take or give it, and for no other") {

@@ -156,6 +156,32 @@ TEST_CASE_FIXTURE(OrtBench, "a provider compiles a context binary, and the run u
 }
 
 TEST_CASE_FIXTURE(
+    OrtBench,
+    "options of the user win over the chip's, each in its own step; without a step of "
+    "compilation the run takes both") {
+  auto chip = vendor_chip();
+  chip.options["provider_at_compile.soc_model"] = "57";
+  chip.options["provider_at_run.profile"] = "on";
+  const auto toolchain = make_toolchain("ort-ep");
+  const CompileJob job{.layer = &layer};
+  const auto compiled = toolchain->compile(chip, chip.executors[0], {&job, 1}, context());
+  REQUIRE(compiled[0].ending == Ending::Done);
+  CHECK(asked[0].at("provider").at("options") == json{{"soc_model", "57"}});
+  const domain::Artifact artifact = compiled[0].artifact.value();
+  reply_with_output();
+  const auto options_of_run = [&] {
+    CHECK(toolchain
+              ->run(chip, chip.executors[0],
+                    {.layer = &layer, .artifact = &artifact, .prepared = &prepared}, context())
+              .ending == Ending::Done);
+    return asked.back().at("provider").at("options");
+  };
+  CHECK(options_of_run() == json{{"soc_model", "43"}, {"profile", "on"}});
+  chip.options["context"] = "none";
+  CHECK(options_of_run() == json{{"soc_model", "57"}, {"profile", "on"}});
+}
+
+TEST_CASE_FIXTURE(
     OrtBench, "a layer for which the provider writes no binary runs from its module, and says so") {
   const auto chip = vendor_chip();
   const auto toolchain = make_toolchain("ort-ep");
