@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <nlohmann/json.hpp>
 #include <numeric>
 #include <set>
 #include <sstream>
@@ -22,6 +23,8 @@ constexpr std::string_view kGroupSuffix = ".group";
 constexpr std::string_view kChipSuffix = ".json";
 /// What `default` means when nothing else is set (spec section 23).
 constexpr std::string_view kDefaultChip = "SL2610";
+constexpr const char* kSimulator = "sim";
+constexpr std::string_view kTorq = "torq";
 
 std::string trim(std::string_view text) {
   const auto first = text.find_first_not_of(" \t\r\n");
@@ -49,19 +52,35 @@ bool plain_name(const std::string& name) {
 
 /// A target of the torq compiler that no file describes: passed on as it is, with that tool's
 /// executors.
-domain::ChipSpec torq_target(const std::string& name) {
+domain::ChipSpec torq_target(const std::string& name, const std::string& hw_type) {
   domain::ChipSpec chip;
   chip.name = name;
   chip.target = name;
   chip.toolchain = "torq";
-  chip.hw_type = "sim";
+  chip.hw_type = hw_type.empty() ? kSimulator : hw_type;
   for (const char* executor : {"nss", "css", "host"}) {
     domain::ExecutorSpec spec;
     spec.name = executor;
-    spec.evidence = domain::Evidence::Emulator;
+    spec.evidence =
+        chip.hw_type == kSimulator ? domain::Evidence::Emulator : domain::Evidence::Hardware;
     chip.executors.push_back(spec);
   }
   return chip;
+}
+
+/// A chip file as if it named this run-time hardware type. Read again from the text: where a file
+/// says something `by_hw_type`, that has taken the place of its other words already.
+Result<domain::ChipSpec> on_hw_type(const domain::ChipSpec& chip, const std::string& text,
+                                    const std::string& path, const std::string& hw_type) {
+  if (hw_type == chip.hw_type) return chip;
+  if (chip.hw_type.empty() && chip.toolchain != kTorq) {
+    return fail(ErrorCode::InvalidInput, "--torq-hw-type: chip " + chip.name +
+                                             " has no run-time hardware types (toolchain " +
+                                             chip.toolchain + ")");
+  }
+  auto document = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  document["runtime_hw_type"] = hw_type;
+  return domain::parse_chip(document.dump(), path);
 }
 
 std::size_t edit_distance(std::string_view a, std::string_view b) {
@@ -84,7 +103,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 
 }  // namespace
 
-ChipCatalog ChipCatalog::standard(const std::string& chips_dir) {
+ChipCatalog ChipCatalog::standard(const std::string& chips_dir, const std::string& hw_type) {
   std::vector<fs::path> folders;
   if (!chips_dir.empty()) folders.emplace_back(chips_dir);
   if (const std::string from_environment = base::environment("LAYERFARM_CHIPS");
@@ -93,7 +112,7 @@ ChipCatalog ChipCatalog::standard(const std::string& chips_dir) {
   }
   folders.push_back(base::program_folder().parent_path() / "share" / "layerfarm" / "configs" /
                     "chips");
-  return ChipCatalog(std::move(folders));
+  return ChipCatalog(std::move(folders), hw_type);
 }
 
 std::vector<std::string> ChipCatalog::names() const {
@@ -117,9 +136,11 @@ Result<CatalogChip> ChipCatalog::chip(const std::string& name) const {
     if (!text) return fail(text.error());
     auto spec = domain::parse_chip(*text, path.string());
     if (!spec) return fail(spec.error());
+    if (!hw_type_.empty()) spec = on_hw_type(*spec, *text, path.string(), hw_type_);
+    if (!spec) return fail(spec.error());
     return CatalogChip{std::move(*spec), true};
   }
-  return CatalogChip{torq_target(name), false};
+  return CatalogChip{torq_target(name, hw_type_), false};
 }
 
 Result<std::vector<std::string>> ChipCatalog::group(const std::string& name) const {

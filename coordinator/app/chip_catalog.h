@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "shared/base/result.h"
@@ -28,9 +29,11 @@ struct ChipSelection {
 class ChipCatalog {
  public:
   /// Folders in order of precedence; a folder that does not exist is skipped.
-  explicit ChipCatalog(std::vector<std::filesystem::path> folders) : folders_(std::move(folders)) {}
+  /// `hw_type` takes the place of what the files name as `runtime_hw_type`, unless it is empty.
+  explicit ChipCatalog(std::vector<std::filesystem::path> folders, std::string hw_type = "")
+      : folders_(std::move(folders)), hw_type_(std::move(hw_type)) {}
   /// `--chips-dir` (may be empty), `$LAYERFARM_CHIPS`, then the installed ones.
-  static ChipCatalog standard(const std::string& chips_dir);
+  static ChipCatalog standard(const std::string& chips_dir, const std::string& hw_type = "");
 
   /// Comma list of names, `x.group` and `all`. Errors name the file, the key or the group that is
   /// wrong.
@@ -45,6 +48,7 @@ class ChipCatalog {
  private:
   [[nodiscard]] base::Result<std::vector<std::string>> group(const std::string& name) const;
   std::vector<std::filesystem::path> folders_;
+  std::string hw_type_;
 };
 
 }  // namespace layerfarm::coordinator::app

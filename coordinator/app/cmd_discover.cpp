@@ -75,7 +75,23 @@ std::string missing_text(const CatalogChip& chip, const protocol::Ability& abili
 struct Chips {
   std::vector<std::shared_ptr<const plan::PlanChip>> chips;
   MachineDescription machine;
+  bool own_hw_type = true;  ///< --torq-hw-type names what the chip files name anyway
 };
+
+/// The chips as the user's options change them, and whether one has another hardware type for it.
+Result<std::vector<domain::ChipSpec>> with_user_options(const std::vector<CatalogChip>& chips,
+                                                        const ToolOptions& options,
+                                                        const ChipCatalog& files, bool& own) {
+  std::vector<domain::ChipSpec> out;
+  for (const CatalogChip& chip : chips) {
+    auto spec = with_tool_options(chip.spec, options);
+    if (!spec) return fail(spec.error());
+    const auto before = files.chip(chip.spec.name);
+    own = own && before && before->spec.hw_type == spec->hw_type;
+    out.push_back(std::move(*spec));
+  }
+  return out;
+}
 
 Result<Chips> find_chips(const DiscoverOptions& options) {
   std::error_code error;
@@ -83,13 +99,15 @@ Result<Chips> find_chips(const DiscoverOptions& options) {
     return fail(ErrorCode::NotFound, "--chips-dir: no folder " + options.chips_dir);
   }
   const ChipCatalog catalog = ChipCatalog::standard(options.chips_dir);
-  auto selection = catalog.select(options.chip);
+  auto selection =
+      ChipCatalog::standard(options.chips_dir, options.tool.hw_type).select(options.chip);
   if (!selection) return fail(selection.error());
-  std::vector<domain::ChipSpec> specs;
-  for (const CatalogChip& chip : selection->chips) specs.push_back(chip.spec);
+  Chips out;
+  auto changed = with_user_options(selection->chips, options.tool, catalog, out.own_hw_type);
+  if (!changed) return fail(changed.error());
+  const std::vector<domain::ChipSpec>& specs = *changed;
   auto machine = describe_machine(worker_program(), specs);
   if (!machine) return fail(machine.error());
-  Chips out;
   out.machine = std::move(*machine);
   for (std::size_t i = 0; i < specs.size(); ++i) {
     const protocol::Ability& ability = out.machine.abilities[i];
@@ -135,6 +153,17 @@ void warn_of_unknown_executors(const DiscoverOptions& options, const Chips& chip
       return chip->spec.executor(name) != nullptr;
     });
     if (!known) console.say("[SkipExecutors] no chip of this run has an executor '" + name + "'");
+  }
+}
+
+/// Dumps that will not come are said before hours are spent.
+void warn_of_missing_dumps(const DiscoverOptions& options, const Chips& chips, Console& console) {
+  if (options.tool.dump_folder.empty()) return;
+  for (const auto& chip : chips.chips) {
+    if (!can_dump_ir(chip->spec)) {
+      console.say("[DebugIR] chip " + chip->spec.name + ": its toolchain " + chip->spec.toolchain +
+                  " has no intermediate forms to write");
+    }
   }
 }
 
@@ -295,13 +324,18 @@ int cmd_discover(DiscoverOptions options, const std::vector<std::string>& comman
   if (!chips) return refuse(chips.error());
   if (auto checked = check_executors(options, *chips); !checked) return refuse(checked.error());
   if (!options.dry_run) {
-    if (auto checked = check_failed_cases_folder(options.keep_failed); !checked)
-      return refuse(checked.error());
+    for (const auto& [flag, wanted] : {std::pair("--keep-failed", &options.keep_failed),
+                                       std::pair("--debug-ir", &options.tool.dump_folder)}) {
+      if (auto checked = check_writable_folder(flag, *wanted); !checked)
+        return refuse(checked.error());
+    }
   }
   auto folder = check_output_folder(options.output_dir, options.dry_run);
   if (!folder) return refuse(folder.error());
 
   warn_of_unknown_executors(options, *chips, *console);
+  warn_of_missing_dumps(options, *chips, *console);
+  if (chips->own_hw_type) options.tool.hw_type.clear();  // nothing else than without the flag
   const FailOn fail_on = options.fail_on;
   DiscoverRequest request;
   request.options = std::move(options);

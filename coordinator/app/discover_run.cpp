@@ -40,7 +40,11 @@ DiscoverRun::DiscoverRun(DiscoverRequest request, Console& console, store::Store
       names_open_(!request_.options.dims.empty() || !request_.inputs.names.empty()),
       reports_(console, known_),
       log_(console, progress_, request_.chips.size() > 1),
-      failed_cases_(request_.options.keep_failed, base::BlobFolder(request_.cache / "blobs")) {
+      failed_cases_(request_.options.keep_failed, base::BlobFolder(request_.cache / "blobs")),
+      ir_dumps_({.folder = request_.options.tool.dump_folder,
+                 .several_models = request_.models.size() > 1,
+                 .several_chips = request_.chips.size() > 1},
+                base::BlobFolder(request_.cache / "blobs")) {
   book_.set_typical_times(store.typical_times());
   if (auto pins = store::BlobPins::open(request_.cache)) pins_ = std::move(*pins);
 }
@@ -231,6 +235,10 @@ void DiscoverRun::case_settled(const CaseSettled& settled) {
   if (result->status == domain::Status::Error) ++result_.failing_errors;
   if (result->status == domain::Status::Difference) ++result_.failing_differences;
   log_.say(settled, *result, setup);
+  if (ir_dumps_.wanted()) {
+    if (auto written = ir_dumps_.write(settled, setup, known_); !written)
+      console_.error(written.error().text());
+  }
   if (failed_cases_.wanted() && result->status != domain::Status::Success) {
     if (auto kept = failed_cases_.keep(settled, *result, setup, known_); !kept)
       console_.error(kept.error().text());
@@ -342,6 +350,7 @@ void DiscoverRun::finish() {
       !reports_.finish(result_.interrupted ? report::Phase::Running : report::Phase::Finished);
   if (request_.options.json) std::cout << result_list(reports_.all()) << "\n";
   say_end_reports(console_, reports_.all(), result_);
+  if (const std::string line = ir_dumps_.summary(); !line.empty()) console_.say(line);
 }
 
 }  // namespace layerfarm::coordinator::app

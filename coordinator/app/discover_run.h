@@ -12,6 +12,7 @@
 #include "coordinator/app/discover_request.h"
 #include "coordinator/app/dispatcher.h"
 #include "coordinator/app/failed_cases.h"
+#include "coordinator/app/ir_dumps.h"
 #include "coordinator/app/known_outcomes.h"
 #include "coordinator/app/model_reading.h"
 #include "coordinator/app/model_reports.h"
@@ -76,6 +77,7 @@ class DiscoverRun final : public JobSource {
   Progress progress_;
   CaseLog log_;
   FailedCases failed_cases_;
+  IrDumps ir_dumps_;
   std::unique_ptr<store::BlobPins>
       pins_;  ///< null when the cache folder cannot hold the list: then lost blobs are made again
   plan::Forecast forecast_;

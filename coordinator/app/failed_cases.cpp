@@ -61,11 +61,11 @@ class Copier {
 
 }  // namespace
 
-Result<void> check_failed_cases_folder(const fs::path& folder) {
+Result<void> check_writable_folder(const std::string& flag, const fs::path& folder) {
   if (folder.empty()) return {};
-  const auto refuse = [&folder](const std::string& why) {
-    return fail(ErrorCode::InvalidInput, "--keep-failed: cannot write into " + folder.string() +
-                                             " (" + why + "); name another folder");
+  const auto refuse = [&flag, &folder](const std::string& why) {
+    return fail(ErrorCode::InvalidInput, flag + ": cannot write into " + folder.string() + " (" +
+                                             why + "); name another folder");
   };
   // Only doing it tells: permissions say little to root, and nothing of read-only file systems.
   const fs::path wanted = fs::absolute(folder).lexically_normal();

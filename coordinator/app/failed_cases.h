@@ -15,7 +15,9 @@ namespace layerfarm::coordinator::app {
 
 /// Nothing when folders can be made and written there, or the name is empty (keep nothing); leaves
 /// nothing there. Asked before the work begins, since the first failed case may come hours later.
-[[nodiscard]] base::Result<void> check_failed_cases_folder(const std::filesystem::path& folder);
+/// `flag` is what named the folder.
+[[nodiscard]] base::Result<void> check_writable_folder(const std::string& flag,
+                                                       const std::filesystem::path& folder);
 
 class FailedCases {
  public:

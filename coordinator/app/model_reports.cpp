@@ -118,6 +118,7 @@ json::Value ModelReports::settings() const {
   // What changes the model is named only where it does.
   if (request_.options.unit != domain::LayerUnit::Node)
     out.set("layer_unit", std::string(domain::layer_unit_name(request_.options.unit)));
+  add_settings(request_.options.tool, out);
   return out;
 }
 

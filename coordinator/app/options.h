@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "coordinator/app/tool_options.h"
 #include "shared/domain/analyze_request.h"
 
 namespace layerfarm::coordinator::app {
@@ -16,11 +17,13 @@ enum class Dedup : std::uint8_t { Off, IgnoreFloatValues, Exact };
 enum class FailOn : std::uint8_t { Error, Difference, Never };
 
 struct DiscoverOptions {
+  std::vector<std::string> config_files;  ///< applied already when the command runs
   std::vector<std::string> models;
   std::string chip = "default";
   std::string chips_dir;
   std::string output_dir;   ///< empty = current folder
   std::size_t workers = 0;  ///< 0 = one per core
+  ToolOptions tool;
   std::vector<std::pair<std::string, std::int64_t>> dims;
   domain::LayerUnit unit = domain::LayerUnit::Node;
 

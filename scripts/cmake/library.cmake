@@ -45,6 +45,16 @@ function(layerfarm_program name main)
   install(TARGETS ${name} RUNTIME DESTINATION bin)
 endfunction()
 
+# layerfarm_other_name(PROGRAM NAME): a second name under which the program is called, a link beside it.
+function(layerfarm_other_name program name)
+  if(NOT TARGET ${program})
+    return()
+  endif()
+  add_custom_command(TARGET ${program} POST_BUILD VERBATIM
+    COMMAND "${CMAKE_COMMAND}" -E create_symlink ${program} "$<TARGET_FILE_DIR:${program}>/${name}")
+  install(FILES "$<TARGET_FILE_DIR:${program}>/${name}" DESTINATION bin)
+endfunction()
+
 # layerfarm_data(FOLDER NAME): files that a program reads at run time. They are found beside the program, in
 # ../share/layerfarm/NAME, in a build folder as in an installation, so that no path of this machine is compiled in.
 function(layerfarm_data folder name)

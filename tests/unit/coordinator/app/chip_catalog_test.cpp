@@ -109,3 +109,36 @@ TEST_CASE("names that walk through folders and empty requests are refused") {
   CHECK(!folder.catalog().select("../a.group").has_value());
   CHECK(!folder.catalog().select(" , ").has_value());
 }
+
+TEST_CASE(
+    "another hardware type takes the place of the file's, and of all that holds for that one") {
+  Folder folder;
+  folder.write("board.json", R"({"toolchain": "torq", "runtime_hw_type": "sim", "executors": [
+    {"name": "nss", "evidence": "hardware",
+     "by_hw_type": {"sim": {"evidence": "emulator", "tolerance": {"fp_max_tol": 0.5}}}}]})");
+  const auto evidence_on = [&folder](const std::string& hw_type) {
+    const auto selection = ChipCatalog({folder.scratch.path()}, hw_type).select("board");
+    REQUIRE_MESSAGE(selection, selection.error().text());
+    return selection->chips[0].spec;
+  };
+  CHECK(evidence_on("").hw_type == "sim");
+  CHECK(evidence_on("sim").executors[0].evidence == domain::Evidence::Emulator);
+  const domain::ChipSpec board = evidence_on("aws_fpga");
+  CHECK(board.hw_type == "aws_fpga");
+  CHECK(board.executors[0].evidence == domain::Evidence::Hardware);
+  CHECK(board.executors[0].tolerance.fp_max_tol == doctest::Approx(0.01));
+}
+
+TEST_CASE("a hardware type is refused where there are none, and reaches targets without a file") {
+  Folder folder;
+  folder.chip("a");
+  const ChipCatalog catalog({folder.scratch.path()}, "aws_fpga");
+  const auto refused = catalog.select("a");
+  REQUIRE(!refused.has_value());
+  CHECK(refused.error().text() ==
+        "--torq-hw-type: chip a has no run-time hardware types (toolchain null)");
+  const auto target = catalog.select("SL9999");
+  REQUIRE(target.has_value());
+  CHECK(target->chips[0].spec.hw_type == "aws_fpga");
+  CHECK(target->chips[0].spec.executors[0].evidence == domain::Evidence::Hardware);
+}

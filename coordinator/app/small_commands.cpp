@@ -1,0 +1,104 @@
+#include "coordinator/app/small_commands.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "coordinator/app/flag_values.h"
+#include "coordinator/app/recovery.h"
+
+namespace layerfarm::coordinator::app {
+namespace {
+
+void add_view(CLI::App& app, ViewOptions& options, ChosenCommand& chosen) {
+  CLI::App* sub =
+      app.add_subcommand("view", "Show a report, one of its layers, or a compiler file");
+  sub->callback([&] { chosen = [&] { return cmd_view(options); }; });
+  sub->add_option("config", options.config, "Report or compiler file (with --model: the layer)");
+  sub->add_option("layer", options.layer, "Layer id");
+  sub->add_option("--model", options.model, "Model whose report is meant")->type_name("FILE");
+  sub->add_option("--output-dir", options.output_dir,
+                  "Folder of the JSON files (default: the current one)")
+      ->type_name("DIR");
+  sub->add_option("--chip,--torq-hw", options.chip, "Which chip's report, when there are several");
+  sub->add_flag("--compat", options.compat,
+                "Exit 0 for a broken file or an unknown layer, as torq-gen-config does");
+}
+
+void add_edit(CLI::App& app, EditOptions& options, ChosenCommand& chosen) {
+  CLI::App* sub = app.add_subcommand("edit", "Change recommendations and tolerances in a report");
+  sub->callback([&] { chosen = [&] { return cmd_edit(options); }; });
+  sub->add_option("config", options.config, "Report");
+  sub->add_option("--model", options.model, "Model whose report is meant")->type_name("FILE");
+  sub->add_option("--output-dir", options.output_dir,
+                  "Folder of the JSON files (default: the current one)")
+      ->type_name("DIR");
+  sub->add_option("--chip,--torq-hw", options.chip, "Which chip's report, when there are several");
+  sub->add_option("--layer", options.layer, "Layer id, part of it, pattern with * or ?, or ALL");
+  sub->add_option("--executor", options.executor, "New recommendation; null = none");
+  sub->add_option("--tolerance-avg", options.tolerance_avg, "New fp_avg_tol of the layer")
+      ->check(number_between(0, 1e9));
+  sub->add_option("--tolerance-max", options.tolerance_max, "New fp_max_tol of the layer")
+      ->check(number_between(0, 1e9));
+  sub->add_option_function<std::string>(
+         "--list", [&options](const std::string& filter) { options.list = filter; },
+         "List the layers, or those that match")
+      ->expected(0, 1)
+      ->default_str("")
+      ->type_name("[FILTER]");
+}
+
+void add_compare(CLI::App& app, CompareOptions& options, ChosenCommand& chosen) {
+  CLI::App* sub = app.add_subcommand(
+      "compare", "What changed between two reports, or two compiler files; ends as diff does");
+  sub->callback([&] { chosen = [&] { return cmd_compare(options); }; });
+  sub->add_option("a", options.a, "Report or compiler file (with --model: or an output folder)")
+      ->required();
+  sub->add_option("b", options.b, "The other one")->required();
+  sub->add_option("--model", options.model, "Model whose files are meant where a folder is named")
+      ->type_name("FILE");
+  sub->add_option("--chip,--torq-hw", options.chip, "Which chip's report, when there are several");
+  sub->add_option("--time-threshold", options.time_threshold_percent,
+                  "Change of a run time, in percent, beyond which it counts")
+      ->capture_default_str()
+      ->check(number_between(0, 1e9))
+      ->type_name("PERCENT");
+  sub->add_flag("--json", options.json, "As JSON on standard output");
+}
+
+void add_chips(CLI::App& app, ChipsOptions& options, ChosenCommand& chosen) {
+  CLI::App* sub = app.add_subcommand("chips", "List the chips, and what this machine has for each");
+  sub->callback([&] { chosen = [&] { return cmd_chips(options); }; });
+  sub->add_option("--chips-dir", options.chips_dir, "Folder with chip files, looked at first")
+      ->type_name("DIR");
+  sub->add_flag("--json", options.json, "As JSON on standard output");
+}
+
+void add_cache(CLI::App& app, CacheOptions& options, ChosenCommand& chosen) {
+  CLI::App* sub = app.add_subcommand("cache", "What is stored, and making room");
+  sub->require_subcommand(0, 1);
+  sub->callback([&] { chosen = [&] { return cmd_cache(options); }; });
+  CLI::App* stats = sub->add_subcommand("stats", "How much is stored (default)");
+  stats->add_flag("--json", options.json, "As JSON on standard output");
+  CLI::App* prune =
+      sub->add_subcommand("prune", "Remove the blobs that were used longest ago, down to a bound");
+  prune->callback([&options] { options.prune = true; });
+  add_bytes(*prune, "--max-size", options.max_bytes,
+            "Bound for the blobs, e.g. 2GB (default: 20GB)");
+}
+
+}  // namespace
+
+void add_small_commands(CLI::App& app, SmallCommands& commands, ChosenCommand& chosen) {
+  commands.view.colour = ::isatty(STDOUT_FILENO) == 1;
+  commands.edit.recover = [](const std::filesystem::path& report) {
+    return recover_report(report);
+  };
+  add_view(app, commands.view, chosen);
+  add_edit(app, commands.edit, chosen);
+  add_compare(app, commands.compare, chosen);
+  add_chips(app, commands.chips, chosen);
+  add_cache(app, commands.cache, chosen);
+}
+
+}  // namespace layerfarm::coordinator::app
