@@ -149,6 +149,8 @@ bool remove_folder(const std::filesystem::path& folder) {
 bool clear_folder(const std::filesystem::path& folder) {
   namespace fs = std::filesystem;
   std::error_code error;
+  // A link in its place leads to somebody else's folder.
+  if (fs::symlink_status(folder, error).type() != fs::file_type::directory) return false;
   fs::permissions(folder, fs::perms::owner_all, fs::perm_options::add, error);
   bool clear = true;
   for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error))

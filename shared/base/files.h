@@ -23,8 +23,8 @@ enum class Sync { Yes, No };
 /// Removes a folder with all that is in it, also where a tool took away its own right to write
 /// there. False when something is left; true when there was nothing.
 bool remove_folder(const std::filesystem::path& folder);
-/// Removes all that is in a folder and gives its owner every right to it again. False when
-/// something is left.
+/// Removes all that is in a folder and gives its owner every right to it again; nothing behind a
+/// link. False when something is left.
 bool clear_folder(const std::filesystem::path& folder);
 
 /// Opens a regular file for reading; -1 and an Error for anything else. A FIFO or device would keep

@@ -73,6 +73,8 @@ StepContext in_folder(const StepContext& context, const std::filesystem::path& f
 bool runs_in_shared_folder(const Needs& needs, const StepContext& context) {
   std::error_code error;
   return !needs.prepare && !needs.compile && !needs.tiny &&
+         std::filesystem::symlink_status(context.scratch, error).type() ==
+             std::filesystem::file_type::directory &&
          std::filesystem::is_empty(context.scratch, error) && !error;
 }
 

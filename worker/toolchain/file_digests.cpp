@@ -48,8 +48,12 @@ base::Result<base::Digest> FileDigests::of(const fs::path& file) {
   if (::stat(file.c_str(), &info) != 0)
     return base::fail(base::os_error("cannot read " + file.string(), errno));
   const std::string path = fs::absolute(file).string();
-  const std::string key = std::to_string(info.st_size) + " " + std::to_string(info.st_mtim.tv_sec) +
-                          "." + std::to_string(info.st_mtim.tv_nsec) + " " + path;
+  // The time of change of the file's record, too: copies and archives set the other one back.
+  const auto time = [](const timespec& at) {
+    return std::to_string(at.tv_sec) + "." + std::to_string(at.tv_nsec);
+  };
+  const std::string key = std::to_string(info.st_size) + " " + time(info.st_mtim) + " " +
+                          time(info.st_ctim) + " " + std::to_string(info.st_ino) + " " + path;
   if (const auto found = known_.find(key); found != known_.end()) return found->second;
   auto digest = base::digest_of_file(path);
   if (!digest || path.find('\n') != std::string::npos) return digest;

@@ -5,9 +5,12 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <system_error>
+#include <vector>
 
 #include "shared/base/places.h"
 #include "worker/cache/materialise.h"
+#include "worker/toolchain/file_digests.h"
 #include "worker/toolchain/programs.h"
 #include "worker/toolchain/tool_results.h"
 #include "worker/toolchain/tool_step.h"
@@ -41,6 +44,14 @@ class ProcessToolchain final : public Toolchain {
     }
     out.found = true;
     out.identity.version = command.front();
+    // A program that was changed, or a script among its arguments, is another tool.
+    std::vector<fs::path> files = {program};
+    std::error_code error;
+    for (const std::string& word : command) {
+      if (fs::is_regular_file(word, error)) files.emplace_back(word);
+    }
+    FileDigests digests;
+    out.identity.files = digests.of_all(files);
     return out;
   }
 

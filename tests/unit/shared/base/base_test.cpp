@@ -262,6 +262,14 @@ TEST_CASE("a cleared folder is empty and its owner's again") {
   CHECK((fs::status(folder).permissions() & fs::perms::owner_all) == fs::perms::owner_all);
   CHECK(clear_folder(folder));
   CHECK(!clear_folder(temp / "none"));
+
+  // A tool that puts a link in the folder's place does not get another folder emptied.
+  fs::create_directory(temp / "other");
+  std::ofstream(temp / "other" / "file") << "x";
+  fs::remove(folder);
+  fs::create_directory_symlink(temp / "other", folder);
+  CHECK(!clear_folder(folder));
+  CHECK(fs::exists(temp / "other" / "file"));
 }
 
 TEST_CASE("a mailbox brings everything over in order and wakes its reader") {
