@@ -48,7 +48,7 @@ void CaseLog::say_without_result(const plan::CaseSettled& settled, const ReportS
 
 std::string CaseLog::label(const plan::CaseSettled& settled, const ReportSetup& setup) {
   const domain::Layer& layer = setup.model->layers[settled.layer];
-  return report::case_label(setup.model_name, layer.op_type, layer.orig_index,
+  return report::case_label(setup.model_name + setup.suffix, layer.op_type, layer.orig_index,
                             setup.chip->spec.executors[settled.executor].name);
 }
 

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "coordinator/app/cmd_discover.h"
+#include "coordinator/app/cmd_quantize.h"
+#include "coordinator/app/cmd_run.h"
 #include "coordinator/app/completion.h"
 #include "coordinator/app/config_files.h"
 #include "coordinator/app/flag_values.h"
@@ -45,6 +47,69 @@ std::string version_text(const std::string& program) {
          ")";
 }
 
+/// What is made of the model before it is split.
+void add_model_changes(CLI::App& app, DiscoverOptions& options) {
+  app.add_flag("--auto-convert-bf16", options.convert.bf16, "Convert float tensors to bfloat16");
+  app.add_flag("--auto-convert-int32", options.convert.int32,
+               "Convert 64-bit integers to 32-bit ones, wherever ONNX allows it");
+  app.add_option("--save-bf16-model", options.save_bf16_model,
+                 "Keep the model as --auto-convert-bf16 makes it")
+      ->type_name("FILE");
+  app.add_option("--subgraph-from", options.subgraph_from,
+                 "First node of the part to test: <OpType>_<output>, or the output alone")
+      ->type_name("NODE");
+  app.add_option("--subgraph-to", options.subgraph_to, "Last node of that part, named alike")
+      ->type_name("NODE");
+}
+
+/// What discover and run share: where chip files and reports are.
+void add_places(CLI::App& sub, DiscoverOptions& options) {
+  sub.add_option("--chips-dir", options.chips_dir, "Folder with chip files, looked at first")
+      ->type_name("DIR");
+  sub.add_option("--output-dir", options.output_dir,
+                 "Folder for the JSON files (default: the current one)")
+      ->type_name("DIR");
+}
+
+/// What the model is, and what it is fed.
+void add_model_reading(CLI::App& sub, DiscoverOptions& options) {
+  add_dims(sub, options.dims);
+  sub.add_option_function<std::string>(
+         "--layer-unit",
+         [&options](const std::string& name) {
+           options.unit = *domain::layer_unit_from_name(name);
+         },
+         "What a layer is: node, or qdq (an operator with the Q/DQ around it, for quantized "
+         "models)")
+      ->check(CLI::IsMember({"node", "qdq"}))
+      ->type_name("UNIT");
+  sub.add_option("--inputs", options.inputs_dir,
+                 "Folder of .npz, .npy or .pb files, by input name, instead of random inputs")
+      ->type_name("DIR");
+  sub.add_flag("--recompute-cache", options.recompute, "Test everything again, whatever is stored");
+  add_quantize_flags(sub, options.quantize, /*with_switch=*/true);
+  add_model_changes(sub, options);
+}
+
+/// Bounds of single steps.
+void add_limits(CLI::App& sub, DiscoverOptions& options) {
+  add_seconds(sub, "--compile-timeout", options.compile_timeout_ms,
+              "Time limit of one compilation (default: 300)");
+  add_seconds(sub, "--run-timeout", options.run_timeout_ms, "Time limit of one run (default: 240)");
+  add_bytes(sub, "--memory", options.memory_bytes,
+            "Memory limit of one step, e.g. 4GB (default: three quarters of the machine's)");
+  add_seconds(sub, "--wait-workers", options.wait_workers_ms,
+              "How long a case may wait for a worker that can run it (default: 0 locally)");
+}
+
+/// What is printed, and where.
+void add_printing(CLI::App& sub, DiscoverOptions& options) {
+  sub.add_option("--log-file", options.log_file, "Everything that is printed goes to this file too")
+      ->type_name("FILE");
+  sub.add_flag("-v,--verbose", options.verbose, "Say more");
+  sub.add_flag("-q,--quiet", options.quiet, "Say nothing on the console");
+}
+
 void add_discover(CLI::App& app, DiscoverOptions& options, ChosenCommand& chosen,
                   const std::vector<std::string>& command) {
   CLI::App* sub = app.add_subcommand(
@@ -65,25 +130,12 @@ void add_discover(CLI::App& app, DiscoverOptions& options, ChosenCommand& chosen
       ->allow_extra_args(false);
   sub->add_option("--chip,--torq-hw", options.chip, "Chip, comma list of chips, NAME.group, or all")
       ->capture_default_str();
-  sub->add_option("--chips-dir", options.chips_dir, "Folder with chip files, looked at first")
-      ->type_name("DIR");
-  sub->add_option("--output-dir", options.output_dir,
-                  "Folder for the JSON files (default: the current one)")
-      ->type_name("DIR");
+  add_places(*sub, options);
   sub->add_option("--workers", options.workers, "Worker processes (default: one per core)")
       ->check(CLI::Range(1, 4096))
       ->type_name("N");
   add_tool_options(*sub, options.tool);
-  add_dims(*sub, options.dims);
-  sub->add_option_function<std::string>(
-         "--layer-unit",
-         [&options](const std::string& name) {
-           options.unit = *domain::layer_unit_from_name(name);
-         },
-         "What a layer is: node, or qdq (an operator with the Q/DQ around it, for quantized "
-         "models)")
-      ->check(CLI::IsMember({"node", "qdq"}))
-      ->type_name("UNIT");
+  add_model_reading(*sub, options);
 
   sub->add_flag("--skip-mode", options.skip_mode,
                 "Stop a layer at its first success, in priority order");
@@ -111,9 +163,6 @@ void add_discover(CLI::App& app, DiscoverOptions& options, ChosenCommand& chosen
       ->default_str("")
       ->check(CLI::IsMember({"", "exact"}))
       ->type_name("[=exact]");
-  sub->add_flag("--recompute-cache", options.recompute,
-                "Test everything again, whatever is stored");
-
   sub->add_flag("--collect-timing", options.collect_timing,
                 "Measure run time (and keep compile time) of each working case");
   sub->add_option("--timing-runs", options.timing_runs, "Runs of a timing")
@@ -131,18 +180,6 @@ void add_discover(CLI::App& app, DiscoverOptions& options, ChosenCommand& chosen
   sub->add_option("--tolerance-abs-frac", options.tolerance_abs_frac,
                   "Elements count only above this share of the largest expected value")
       ->check(number_between(0, 1));
-  sub->add_option("--inputs", options.inputs_dir,
-                  "Folder of .npz, .npy or .pb files, by input name, instead of random inputs")
-      ->type_name("DIR");
-
-  add_seconds(*sub, "--compile-timeout", options.compile_timeout_ms,
-              "Time limit of one compilation (default: 300)");
-  add_seconds(*sub, "--run-timeout", options.run_timeout_ms,
-              "Time limit of one run (default: 240)");
-  add_bytes(*sub, "--memory", options.memory_bytes,
-            "Memory limit of one step, e.g. 4GB (default: three quarters of the machine's)");
-  add_seconds(*sub, "--wait-workers", options.wait_workers_ms,
-              "How long a case may wait for a worker that can run it (default: 0 locally)");
   sub->add_option("--keep-failed", options.keep_failed,
                   "Folder that gets everything about each failed case")
       ->type_name("DIR");
@@ -160,11 +197,51 @@ void add_discover(CLI::App& app, DiscoverOptions& options, ChosenCommand& chosen
                 "Say what would run and what is known; run nothing, and write nothing outside the "
                 "cache folder");
   sub->add_flag("--json", options.json, "Write the list of results to standard output as JSON");
-  sub->add_option("--log-file", options.log_file,
-                  "Everything that is printed goes to this file too")
+  add_limits(*sub, options);
+  add_printing(*sub, options);
+}
+
+void add_run(CLI::App& app, RunOptions& options, ChosenCommand& chosen,
+             const std::vector<std::string>& command) {
+  options.common.chip.clear();
+  CLI::App* sub = app.add_subcommand(
+      "run", "Run the whole model by the assignment of its report or compiler file");
+  sub->callback([&, sub] {
+    chosen = [&, sub] {
+      if (auto applied = apply_config_files(*sub, options.common.config_files); !applied)
+        return refuse(applied.error());
+      return cmd_run(options, command);
+    };
+  });
+  add_config(*sub, options.common.config_files);
+  sub->add_option("--model", options.common.models, "ONNX model")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
+  sub->add_option("--chip,--torq-hw", options.common.chip, "Chip (default: the report's)");
+  add_places(*sub, options.common);
+  add_tool_options(*sub, options.common.tool);
+  add_model_reading(*sub, options.common);
+  sub->add_flag(
+      "--check-boundaries", options.check_boundaries,
+      "Compare at each switch of executors too, and name the first segment that is wrong");
+  add_limits(*sub, options.common);
+  add_printing(*sub, options.common);
+}
+
+void add_quantize(CLI::App& app, QuantizeCommandOptions& options, ChosenCommand& chosen) {
+  CLI::App* sub = app.add_subcommand("quantize", "Quantize a model to int8, as discover does");
+  sub->callback([&] { chosen = [&options] { return cmd_quantize(options); }; });
+  sub->add_option("--model", options.model, "ONNX model")->type_name("FILE");
+  sub->add_option("--output", options.output,
+                  "Where it goes (default: the model's path with the extension .int8.onnx)")
       ->type_name("FILE");
-  sub->add_flag("-v,--verbose", options.verbose, "Say more");
-  sub->add_flag("-q,--quiet", options.quiet, "Say nothing on the console");
+  sub->add_option("--num-calib", options.how.samples, "Random calibration samples")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1'000'000))
+      ->type_name("N");
+  add_quantize_flags(*sub, options.how, /*with_switch=*/false);
+  sub->add_option("--dataset", options.dataset, "Not implemented; see --calibration")
+      ->type_name("NAME");
 }
 
 /// Texts for shells and for man, made from the definitions of the flags themselves.
@@ -222,6 +299,10 @@ int run_command_line(int argc, char** argv) {
   DiscoverOptions discover;
   SmallCommands small;
   add_discover(app, discover, chosen, command);
+  RunOptions run;
+  add_run(app, run, chosen, command);
+  QuantizeCommandOptions quantize;
+  add_quantize(app, quantize, chosen);
   add_small_commands(app, small, chosen);
   add_texts(app, chosen);
 

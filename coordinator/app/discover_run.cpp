@@ -6,6 +6,7 @@
 
 #include "coordinator/app/asked_names.h"
 #include "coordinator/app/end_texts.h"
+#include "coordinator/app/quantize_options.h"
 #include "coordinator/app/result_list.h"
 #include "coordinator/app/stored_report.h"
 #include "coordinator/report/log_lines.h"
@@ -98,8 +99,10 @@ void DiscoverRun::check_names_when_due() {
 void DiscoverRun::model_failed(Reading& reading, const std::string& why) {
   // The reader names the file too.
   const std::string own = reading.file.path.filename().string() + ": ";
-  console_.error(reading.file.path.string() + ": " +
-                 (why.starts_with(own) ? why.substr(own.size()) : why));
+  const std::string reason = why.starts_with(own) ? why.substr(own.size()) : why;
+  // A name on the command line is the user's matter, not the file's, where only one can be meant.
+  const bool about_flag = reason.starts_with("Could not resolve --") && request_.models.size() == 1;
+  console_.error((about_flag ? "" : reading.file.path.string() + ": ") + reason);
   result_.model_failed = true;
   reading.failed = true;
   check_names_when_due();
@@ -126,8 +129,13 @@ void DiscoverRun::plan_when_due(Reading& reading) {
 
 void DiscoverRun::plan_model(Reading& reading) {
   reading.planned = true;
-  for (const std::string& note : reading.model->notes)
-    console_.say_verbose("[Model] " + reading.file.name + ": " + note);
+  say_notes(reading);
+  if (const std::string line = quantization_line(*reading.model); !line.empty())
+    console_.say("[Quantize] " + reading.file.name + ": " + line);
+  if (!reading.model->skipped.empty()) {
+    console_.say("Case generation skipped: " + reading.model->skipped);
+    return;
+  }
   say_unmatched(reading);
   auto opened = model_reports_.open(reading);
   if (!opened) return model_failed(reading, opened.error().text());
@@ -153,6 +161,19 @@ void DiscoverRun::plan_model(Reading& reading) {
   for (OpenedReport& report : *opened) reports_.add(std::move(report.report));
   progress_.add_total(added->counts.cases);
   carry_out(std::move(added->turn));
+}
+
+void DiscoverRun::say_notes(const Reading& reading) {
+  for (const std::string& note : reading.model->notes) {
+    const std::size_t prefix = note.starts_with('[') ? note.find("] ") : std::string::npos;
+    if (prefix == std::string::npos) {
+      console_.say_verbose("[Model] " + reading.file.name + ": " + note);
+    } else if (request_.models.size() == 1) {
+      console_.say(note);
+    } else {
+      console_.say(note.substr(0, prefix + 2) + reading.label() + ": " + note.substr(prefix + 2));
+    }
+  }
 }
 
 /// What the user asked for by name that this model does not have.

@@ -262,7 +262,7 @@ protocol::Lease Dispatcher::build_lease(const core::GiveLease& action) {
   std::unordered_map<JobId, std::int32_t> prepared;
   std::unordered_map<JobId, std::int32_t> artifacts;
   for (const core::GivenJob& given : action.jobs) {
-    const auto [content, analyze] = source_.content(given.job);
+    const auto [content, analyze, whole] = source_.content(given.job);
     protocol::LeasedJob job;
     job.attempt = given.attempt;
     job.stage = content.stage;
@@ -273,6 +273,10 @@ protocol::Lease Dispatcher::build_lease(const core::GiveLease& action) {
     if (analyze != nullptr) {
       job.layer = static_cast<std::uint32_t>(lease.analyze.size());
       lease.analyze.push_back(*analyze);
+    } else if (whole != nullptr) {
+      job.layer = static_cast<std::uint32_t>(lease.whole.size());
+      lease.whole.push_back(*whole);
+      lease.inputs = content.inputs;
     } else {
       lease.inputs = content.inputs;
       const domain::Layer& layer = content.model->layers[content.layer];

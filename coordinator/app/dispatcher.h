@@ -24,13 +24,15 @@
 #include "shared/domain/analyze_request.h"
 #include "shared/domain/chip.h"
 #include "shared/domain/layer.h"
+#include "shared/domain/whole_request.h"
 
 namespace layerfarm::coordinator::app {
 
-/// What a lease says of a job: the plan's words, and for analyze jobs what is asked.
+/// What a lease says of a job: the plan's words, and for analyze and whole jobs what is asked.
 struct JobContent {
   plan::JobContent job;
   const domain::AnalyzeRequest* analyze = nullptr;
+  const domain::WholeRequest* whole = nullptr;
 };
 
 /// Who knows the jobs: the run.

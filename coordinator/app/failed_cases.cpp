@@ -92,7 +92,7 @@ Result<void> FailedCases::keep(const plan::CaseSettled& settled, const report::C
   const domain::Layer& layer = setup.model->layers[settled.layer];
   const domain::ExecutorSpec& executor = setup.chip->spec.executors[settled.executor];
   const fs::path folder =
-      folder_ / plain(setup.model_name) / plain(setup.chip->spec.name) /
+      folder_ / plain(setup.model_name + setup.suffix) / plain(setup.chip->spec.name) /
       (std::to_string(layer.orig_index) + "_" + plain(layer.op_type) + "_" + plain(executor.name));
   std::error_code error;
   fs::create_directories(folder, error);

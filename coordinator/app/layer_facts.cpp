@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cctype>
 
+#include "coordinator/app/unplaced_layers.h"
+
 namespace layerfarm::coordinator::app {
 namespace {
 
@@ -25,6 +27,7 @@ LayerFactsResult layer_facts(const domain::ModelAnalysis& analysis,
                   std::to_string(analysis.locations.size()) + " operators, the model " +
                   std::to_string(analysis.operators);
   }
+  const std::vector<Unplaced> places = unplaced_layers(analysis);
   std::size_t mismatches = 0;
   out.layers.reserve(analysis.layers.size());
   for (const domain::Layer& layer : analysis.layers) {
@@ -52,6 +55,13 @@ LayerFactsResult layer_facts(const domain::ModelAnalysis& analysis,
       if (index < layer.output_names.size()) open.emplace_back(layer.output_names[index]);
     }
     if (!open.empty()) facts.marks.emplace_back("_not_compared", std::move(open));
+    if (layer.quantized && !*layer.quantized) {
+      facts.marks.emplace_back("_quantized", false);
+      facts.marks.emplace_back("_quantize_note", layer.quantize_note);
+    }
+    const Unplaced unplaced = places[out.layers.size()];
+    if (unplaced == Unplaced::Fused) facts.marks.emplace_back("_fused", true);
+    if (unplaced == Unplaced::Moved) facts.marks.emplace_back("_moved", true);
     out.layers.push_back(std::move(facts));
   }
   if (mismatches > 0) {

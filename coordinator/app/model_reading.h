@@ -3,6 +3,7 @@
 // read once. Loop thread only.
 #pragma once
 
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>
@@ -17,6 +18,16 @@
 #include "shared/domain/analyze_request.h"
 
 namespace layerfarm::coordinator::app {
+
+/// The analysis that a blob of the store holds, for a model file whose digest is in its key. Errors
+/// say why it cannot be used: a file beside the model has changed, for one.
+[[nodiscard]] base::Result<std::shared_ptr<const domain::ModelAnalysis>> stored_analysis(
+    const std::filesystem::path& cache, const std::string& model_path, const base::Digest& blob);
+/// Why a model could not be read, in the words of its analyze job.
+[[nodiscard]] std::string reading_problem(const domain::Outcome& outcome);
+/// What reading this model is asked, by the options of the command.
+[[nodiscard]] domain::AnalyzeRequest analyze_request(const DiscoverOptions& options,
+                                                     const std::filesystem::path& model);
 
 /// A model on its way from file to cases.
 struct Reading {
@@ -53,10 +64,6 @@ class ModelReading {
   [[nodiscard]] const std::vector<std::unique_ptr<Reading>>& all() const { return readings_; }
 
  private:
-  using Analysis = std::shared_ptr<const domain::ModelAnalysis>;
-  [[nodiscard]] base::Result<Analysis> stored_analysis(const Reading& reading,
-                                                       const base::Digest& blob) const;
-
   const DiscoverRequest& request_;
   KnownOutcomes& known_;
   plan::CaseBook& book_;

@@ -43,7 +43,7 @@ plan::PlanOptions plan_options_of(const DiscoverOptions& options) {
 Result<std::vector<OpenedReport>> ModelReports::open(const Reading& reading) {
   std::vector<OpenedReport> out;
   for (const auto& chip : request_.chips) {
-    auto paths = place(reading.file, chip->spec.name);
+    auto paths = place(reading, chip->spec.name);
     if (!paths) return fail(paths.error());
     auto opened = open_report(setup(reading, chip, std::move(*paths)));
     if (!opened) return fail(opened.error());
@@ -53,7 +53,8 @@ Result<std::vector<OpenedReport>> ModelReports::open(const Reading& reading) {
   return out;
 }
 
-Result<report::ReportPaths> ModelReports::place(const ModelFile& model, const std::string& chip) {
+Result<report::ReportPaths> ModelReports::place(const Reading& reading, const std::string& chip) {
+  const ModelFile& model = reading.file;
   const bool dry_run = request_.options.dry_run;
   fs::path folder = request_.output_folder / model.folder;
   if (request_.chips.size() > 1) folder /= chip;
@@ -62,7 +63,8 @@ Result<report::ReportPaths> ModelReports::place(const ModelFile& model, const st
   if (error)
     return fail(ErrorCode::Internal,
                 "cannot make the folder " + folder.string() + ": " + error.message());
-  report::ReportPaths paths = report::report_paths(folder, model.name);
+  report::ReportPaths paths =
+      report::report_paths(folder, model.name, subgraph_suffix(*reading.model));
   if (request_.chips.size() > 1) return paths;
   // One chip takes the classic names; another chip's files there move out of the way (design.md,
   // section 8).
@@ -89,11 +91,12 @@ ReportSetup ModelReports::setup(const Reading& reading,
                                 report::ReportPaths paths) const {
   ReportSetup out;
   out.model_name = reading.file.name;
+  out.suffix = subgraph_suffix(*reading.model);
   if (request_.models.size() > 1) out.label = reading.label();
   out.model = reading.model;
   out.chip = chip;
   out.paths = std::move(paths);
-  out.settings = settings();
+  out.settings = report_settings(request_.options, request_.inputs);
   out.reference = reference_name(request_.machine.reference);
   out.tools = {{chip->spec.toolchain, chip->tool.version}};
   out.rule = request_.options.recommend_by_timing ? report::Rule::Timing : report::Rule::Priority;
@@ -103,22 +106,27 @@ ReportSetup ModelReports::setup(const Reading& reading,
   return out;
 }
 
-json::Value ModelReports::settings() const {
+json::Value report_settings(const DiscoverOptions& options, const InputFiles& given) {
   json::Object dims;
-  for (const auto& [name, value] : request_.options.dims) dims.set(name, value);
+  for (const auto& [name, value] : options.dims) dims.set(name, value);
   json::Object inputs;
-  if (request_.inputs.set.folder.is_zero()) {
-    inputs.set("seed", static_cast<std::int64_t>(request_.inputs.set.seed));
+  if (given.set.folder.is_zero()) {
+    inputs.set("seed", static_cast<std::int64_t>(given.set.seed));
   } else {
-    inputs.set("folder", request_.inputs.set.folder.hex());
+    inputs.set("folder", given.set.folder.hex());
   }
   json::Object out;
   out.set("dims", std::move(dims));
   out.set("inputs", std::move(inputs));
   // What changes the model is named only where it does.
-  if (request_.options.unit != domain::LayerUnit::Node)
-    out.set("layer_unit", std::string(domain::layer_unit_name(request_.options.unit)));
-  add_settings(request_.options.tool, out);
+  if (options.unit != domain::LayerUnit::Node)
+    out.set("layer_unit", std::string(domain::layer_unit_name(options.unit)));
+  add_quantize_settings(options.quantize, out);
+  json::Object convert;
+  if (options.convert.bf16) convert.set("bf16", true);
+  if (options.convert.int32) convert.set("int32", true);
+  if (options.convert != domain::Conversion{}) out.set("convert", std::move(convert));
+  add_settings(options.tool, out);
   return out;
 }
 

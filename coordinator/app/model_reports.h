@@ -16,6 +16,10 @@ namespace layerfarm::coordinator::app {
 /// The user's options, as planning takes them.
 [[nodiscard]] plan::PlanOptions plan_options_of(const DiscoverOptions& options);
 
+/// `_settings` of a report: what decides what its layers are.
+[[nodiscard]] report::json::Value report_settings(const DiscoverOptions& options,
+                                                  const InputFiles& inputs);
+
 class ModelReports {
  public:
   ModelReports(const DiscoverRequest& request, Console& console)
@@ -27,12 +31,11 @@ class ModelReports {
   [[nodiscard]] const plan::PlanOptions& plan_options() const { return options_; }
 
  private:
-  [[nodiscard]] base::Result<report::ReportPaths> place(const ModelFile& model,
+  [[nodiscard]] base::Result<report::ReportPaths> place(const Reading& reading,
                                                         const std::string& chip);
   [[nodiscard]] ReportSetup setup(const Reading& reading,
                                   const std::shared_ptr<const plan::PlanChip>& chip,
                                   report::ReportPaths paths) const;
-  [[nodiscard]] report::json::Value settings() const;
   void say_opened(const ModelFile& model, const OpenedReport& opened);
 
   const DiscoverRequest& request_;

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "coordinator/app/quantize_options.h"
 #include "coordinator/app/tool_options.h"
 #include "shared/domain/analyze_request.h"
 
@@ -26,6 +27,11 @@ struct DiscoverOptions {
   ToolOptions tool;
   std::vector<std::pair<std::string, std::int64_t>> dims;
   domain::LayerUnit unit = domain::LayerUnit::Node;
+  QuantizeOptions quantize;
+  domain::Conversion convert;
+  std::string save_bf16_model;
+  std::string subgraph_from;  ///< empty as the other: the whole model
+  std::string subgraph_to;
 
   bool skip_mode = false;
   std::vector<std::string> skip_executors;
@@ -56,6 +62,13 @@ struct DiscoverOptions {
   bool verbose = false;
   bool quiet = false;
   std::string log_file;
+};
+
+/// `run` takes of discover's options those that say what the model is, where it runs and how much
+/// is printed.
+struct RunOptions {
+  DiscoverOptions common;  ///< an empty chip: the report's own, else the default
+  bool check_boundaries = false;
 };
 
 }  // namespace layerfarm::coordinator::app

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "coordinator/app/layer_facts.h"
+#include "coordinator/app/quantize_options.h"
 #include "coordinator/report/ops.h"
 #include "shared/base/time.h"
 
@@ -57,6 +58,12 @@ domain::Diagnostic layer_problem(const domain::Layer& layer) {
 
 }  // namespace
 
+std::string subgraph_suffix(const domain::ModelAnalysis& model) {
+  if (!model.subgraph) return {};
+  return "_subgraph_" + std::to_string(model.subgraph->first) + "_" +
+         std::to_string(model.subgraph->last);
+}
+
 std::string reference_name(const domain::ToolIdentity& reference) {
   return std::string(kReferenceEngine) + " " + reference.version;
 }
@@ -76,6 +83,11 @@ Result<OpenedReport> open_report(ReportSetup setup) {
   plan.chip = with_tolerances(setup.chip->spec, setup.options.tolerance);
   plan.layers = std::move(facts.layers);
   plan.settings = setup.settings;
+  plan.quantization = quantization_counts(*setup.model);
+  if (pooling_is_fused(setup.settings) && !setup.model->subgraph) {
+    for (report::LayerFacts& layer : plan.layers)
+      layer.no_recommendation = layer.id.starts_with("MaxPool_");
+  }
   plan.reference = setup.reference;
   plan.tools = setup.tools;
   plan.rule = setup.rule;

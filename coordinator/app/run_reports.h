@@ -19,6 +19,7 @@ namespace layerfarm::coordinator::app {
 /// What a report is about, known once its model was read.
 struct ReportSetup {
   std::string model_name;
+  std::string suffix = {};  ///< of file and case names; not empty for a subgraph
   /// How the run's lines call the model; empty when there is only one, so that nobody need ask.
   std::string label = {};
   /// What a line that is about the whole model begins with.
@@ -47,6 +48,8 @@ struct OpenReport {
   std::string trouble;        ///< why the last write failed; empty = it did not
 };
 
+/// "" or `_subgraph_<i>_<j>`.
+[[nodiscard]] std::string subgraph_suffix(const domain::ModelAnalysis& model);
 /// As Prepared::reference names the first engine.
 [[nodiscard]] std::string reference_name(const domain::ToolIdentity& reference);
 /// Tolerances that users see: chip file under flags, per executor.

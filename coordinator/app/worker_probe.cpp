@@ -50,8 +50,9 @@ struct Pipe {
 };
 
 /// Feeds `input` and collects the output until it ends; false when the time is up.
-bool exchange_pipes(Pipe& to, Pipe& from, std::string_view input, std::string& output) {
-  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+bool exchange_pipes(Pipe& to, Pipe& from, std::string_view input, std::string& output,
+                    base::Duration patience) {
+  const auto deadline = std::chrono::steady_clock::now() + patience;
   ::fcntl(to.write, F_SETFL, O_NONBLOCK);
   std::array<char, 65536> buffer{};
   while (true) {
@@ -103,6 +104,7 @@ MachineDescription read_description(const json& in) {
     ability.needs_prepare = item.at("needs_prepare").get<bool>();
     ability.needs_compile = item.at("needs_compile").get<bool>();
     ability.batch = item.at("batch").get<std::uint32_t>();
+    ability.takes_map = item.at("takes_map").get<bool>();
     out.abilities.push_back(std::move(ability));
   }
   return out;
@@ -110,11 +112,8 @@ MachineDescription read_description(const json& in) {
 
 }  // namespace
 
-Result<MachineDescription> describe_machine(const std::filesystem::path& program,
-                                            const std::vector<domain::ChipSpec>& chips) {
-  json request = json::array();
-  for (const domain::ChipSpec& chip : chips)
-    request.push_back(json::parse(domain::chip_json(chip)));
+Result<std::string> ask_worker(const std::filesystem::path& program, const std::string& flag,
+                               std::string_view input, base::Duration patience) {
   Pipe to;
   Pipe from;
   if (!to.open() || !from.open()) return fail(base::os_error("cannot make a pipe", errno));
@@ -123,8 +122,8 @@ Result<MachineDescription> describe_machine(const std::filesystem::path& program
   ::posix_spawn_file_actions_adddup2(&actions, to.read, STDIN_FILENO);
   ::posix_spawn_file_actions_adddup2(&actions, from.write, STDOUT_FILENO);
   std::string path = program.string();
-  std::string flag = "--describe";
-  std::array<char*, 3> argv = {path.data(), flag.data(), nullptr};
+  std::string argument = flag;
+  std::array<char*, 3> argv = {path.data(), argument.data(), nullptr};
   pid_t pid = 0;
   const int error = ::posix_spawn(&pid, path.c_str(), &actions, nullptr, argv.data(), environ);
   ::posix_spawn_file_actions_destroy(&actions);
@@ -133,21 +132,31 @@ Result<MachineDescription> describe_machine(const std::filesystem::path& program
   to.close_read();
   from.close_write();
   std::string output;
-  const bool finished = exchange_pipes(to, from, request.dump(), output);
+  const bool finished = exchange_pipes(to, from, input, output, patience);
   if (!finished) ::kill(pid, SIGKILL);
   int status = 0;
   while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
-  if (!finished) return fail(ErrorCode::Unavailable, path + " --describe gave no answer in time");
-  if (status != 0)
-    return fail(ErrorCode::Unavailable, path + " --describe failed; its own message is above");
+  const std::string call = path + " " + flag;
+  if (!finished) return fail(ErrorCode::Unavailable, call + " gave no answer in time");
+  if (status != 0) return fail(ErrorCode::Unavailable, call + " failed; its own message is above");
+  return output;
+}
+
+Result<MachineDescription> describe_machine(const std::filesystem::path& program,
+                                            const std::vector<domain::ChipSpec>& chips) {
+  json request = json::array();
+  for (const domain::ChipSpec& chip : chips)
+    request.push_back(json::parse(domain::chip_json(chip)));
+  const auto output = ask_worker(program, "--describe", request.dump(), kPatience);
+  if (!output) return fail(output.error());
+  const std::string call = program.string() + " --describe";
   try {
-    MachineDescription out = read_description(json::parse(output));
+    MachineDescription out = read_description(json::parse(*output));
     if (out.abilities.size() == chips.size()) return out;
-    return fail(ErrorCode::Internal, path + " --describe answered for another number of chips");
+    return fail(ErrorCode::Internal, call + " answered for another number of chips");
   } catch (const json::exception& bad) {
-    return fail(ErrorCode::Internal,
-                path + " --describe gave an answer that cannot be read: " + bad.what());
+    return fail(ErrorCode::Internal, call + " gave an answer that cannot be read: " + bad.what());
   }
 }
 

@@ -4,9 +4,11 @@
 
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "shared/base/result.h"
+#include "shared/base/time.h"
 #include "shared/domain/chip.h"
 #include "shared/protocol/messages.h"
 
@@ -19,6 +21,13 @@ struct MachineDescription {
   domain::ToolIdentity reference;            ///< what makes reference outputs (the prepare job)
   std::vector<protocol::Ability> abilities;  ///< one per chip asked, in order
 };
+
+/// Runs `<program> <flag>` with `input` on its standard input and gives what it prints. Unavailable
+/// when it cannot be started, fails (its own line is on standard error then), or takes longer than
+/// `patience`.
+[[nodiscard]] base::Result<std::string> ask_worker(const std::filesystem::path& program,
+                                                   const std::string& flag, std::string_view input,
+                                                   base::Duration patience);
 
 /// Runs `<program> --describe` with the chips on its standard input. Unavailable when it cannot be
 /// started, fails, or takes too long.

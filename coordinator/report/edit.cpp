@@ -166,7 +166,8 @@ void apply_edit(json::Value& report, const std::vector<std::string>& layers, con
     }
     if (edit.fp_avg_tol || edit.fp_max_tol) edit_tolerance(*entry->object(), edit);
   }
-  if (is_unfinished(report)) return;  // a run that goes on writes its text at its end
+  report.object()->erase("_whole_model");  // of another assignment, or judged otherwise
+  if (is_unfinished(report)) return;       // a run that goes on writes its text at its end
   const Overview all = overview(ops_of(report), executors_of(report), RowOrder::OrigIndex);
   const json::Value* name = report.get("model_name");
   const std::string model = name && name->text() ? *name->text() : "unknown";

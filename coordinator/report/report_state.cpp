@@ -14,7 +14,7 @@ constexpr std::string_view kVersion = "1.1";
 constexpr std::size_t kLargeReport = 2000;  ///< layers
 constexpr int kResultDepth = 4;             ///< nesting of a member of `executors`
 
-constexpr std::array<std::string_view, 17> kTopKeys = {"version",
+constexpr std::array<std::string_view, 19> kTopKeys = {"version",
                                                        "default_tolerance",
                                                        "ops",
                                                        "model_name",
@@ -23,11 +23,13 @@ constexpr std::array<std::string_view, 17> kTopKeys = {"version",
                                                        "_evidence",
                                                        "_same_engine",
                                                        "_settings",
+                                                       "_quantization",
                                                        "_default_tolerances",
                                                        "_reference",
                                                        "_tools",
                                                        "_assignments",
                                                        "_unsettled",
+                                                       "_whole_model",  // of what was there before
                                                        "discovery_report",
                                                        "has_critical_failures",
                                                        "final_report_text"};
@@ -298,6 +300,7 @@ void ReportState::write_head(json::Builder& out) const {
   out.value("_evidence", evidence);
   if (!same_engine.empty()) out.value("_same_engine", same_engine);
   if (!plan_.settings.is_null()) out.value("_settings", plan_.settings);
+  if (!plan_.quantization.is_null()) out.value("_quantization", plan_.quantization);
   out.value("_default_tolerances", tolerances);
   if (!plan_.reference.empty()) out.text("_reference", plan_.reference);
   if (plan_.tools.empty()) return;

@@ -42,6 +42,7 @@ struct ReportPlan {
   domain::ChipSpec chip;           ///< tolerances are those in force: flags over the chip file
   std::vector<LayerFacts> layers;  ///< all layers of the model, by `orig_index`
   json::Value settings;            ///< `_settings`: an object
+  json::Value quantization;        ///< `_quantization`: how many layers are quantized; null = none
   std::string reference;           ///< engine that makes the references
   std::vector<std::pair<std::string, std::string>> tools;  ///< name -> version
   Rule rule = Rule::Priority;

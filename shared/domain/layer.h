@@ -88,20 +88,42 @@ struct ReadFile {
   friend bool operator==(const ReadFile&, const ReadFile&) = default;
 };
 
-/// Everything that reading a model gives.
+/// Places of a subgraph's nodes among the whole model's non-Constant nodes, both included.
+struct NodeRange {
+  std::uint32_t first = 0;
+  std::uint32_t last = 0;
+  friend bool operator==(const NodeRange&, const NodeRange&) = default;
+};
+
+/// A part of a model that runs on one executor (AnalyzeRequest::assignment).
+struct Segment {
+  std::string executor;
+  std::uint32_t operators = 0;  ///< how many of the model's it holds
+  friend bool operator==(const Segment&, const Segment&) = default;
+};
+
+/// Everything that reading a model gives. Of a subgraph, all below is about a module of its own.
 struct ModelAnalysis {
   std::string format = "onnx";
   base::Digest model_digest;  ///< content, external data included
   std::vector<ReadFile> files;
-  std::vector<Layer> layers;           ///< in graph order
+  std::vector<Layer> layers;  ///< in graph order
+  /// With an assignment asked for: `layers` holds these, in an order in which they can run, then
+  /// the whole model; where there are several, then the whole model once more, with all that leaves
+  /// a segment among its results.
+  std::vector<Segment> segments;
   std::uint32_t operators = 0;         ///< non-Constant nodes: what the importer should see
   std::vector<std::string> dim_names;  ///< of the inputs' dims, sorted: what `--dim` can name
   /// Locations of the importer's top-level operators, constants left out; empty when the import
   /// failed (`location_problem` says why).
   std::vector<SourceLocation> locations;
   std::string location_problem;
-  std::vector<std::string>
-      notes;  ///< worth telling the user once ("shapes found by running the model", ...)
+  std::optional<NodeRange> subgraph;  ///< where a subgraph was asked for
+  /// Not empty: there is no such subgraph, and why; then there are no layers either.
+  std::string skipped;
+  /// Worth telling the user once ("shapes found by running the model", ...). Those that begin with
+  /// a prefix in brackets are part of every run's log, the others are for `--verbose`.
+  std::vector<std::string> notes;
   std::string importer_version;
   friend bool operator==(const ModelAnalysis&, const ModelAnalysis&) = default;
 };

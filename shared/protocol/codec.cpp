@@ -124,6 +124,10 @@ void check(const Lease& lease) {
         throw wire::BadWire{"jobs: a request outside the list"};
       continue;
     }
+    if (job.stage == domain::Stage::Whole) {
+      if (job.layer >= lease.whole.size()) throw wire::BadWire{"jobs: a request outside the list"};
+      continue;
+    }
     if (job.layer >= lease.layers.size()) throw wire::BadWire{"jobs: a layer outside the list"};
     if (job.stage != domain::Stage::Prepare && job.executor >= lease.chip.executors.size()) {
       throw wire::BadWire{"jobs: an executor that the chip lacks"};

@@ -129,15 +129,34 @@ void describe(V& v, ReadFile& f) {
   v.optional("bytes", f.bytes);
 }
 template <typename V>
+void describe(V& v, NodeRange& r) {
+  v.required("first", r.first);
+  v.required("last", r.last);
+}
+template <typename V>
+void describe(V& v, Segment& s) {
+  v.required("executor", s.executor);
+  v.optional("operators", s.operators);
+}
+template <typename V>
+void describe(V& v, WholeRequest& w) {
+  v.required("analysis", w.analysis);
+  v.optional("executors", w.executors);
+  v.optional("check_boundaries", w.check_boundaries);
+}
+template <typename V>
 void describe(V& v, ModelAnalysis& a) {
   v.required("format", a.format);
   v.required("model_digest", a.model_digest);
   v.optional("files", a.files);
   v.required("layers", a.layers);
+  v.optional("segments", a.segments);
   v.optional("operators", a.operators);
   v.optional("locations", a.locations);
   v.optional("location_problem", a.location_problem);
   v.optional("dim_names", a.dim_names);
+  v.optional("subgraph", a.subgraph);
+  v.optional("skipped", a.skipped);
   v.optional("notes", a.notes);
   v.optional("importer_version", a.importer_version);
 }
@@ -267,6 +286,7 @@ void describe(V& v, Ability& a) {
   v.required("needs_prepare", a.needs_prepare);
   v.required("needs_compile", a.needs_compile);
   v.required("batch", a.batch);
+  v.optional("takes_map", a.takes_map);
 }
 template <typename V>
 void describe(V& v, Hello& h) {
@@ -354,6 +374,7 @@ void describe(V& v, Lease& l) {
   v.optional("artifacts", l.artifacts);
   v.required("jobs", l.jobs);
   v.optional("analyze", l.analyze);
+  v.optional("whole", l.whole);
   v.required("compile_together", l.compile_together);
 }
 template <typename V>

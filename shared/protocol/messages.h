@@ -15,6 +15,7 @@
 #include "shared/domain/keys.h"
 #include "shared/domain/layer.h"
 #include "shared/domain/outcome.h"
+#include "shared/domain/whole_request.h"
 #include "shared/protocol/ids.h"
 
 namespace layerfarm::protocol {
@@ -37,6 +38,7 @@ struct Ability {
   bool needs_prepare = true;
   bool needs_compile = true;
   std::uint32_t batch = 1;
+  bool takes_map = false;  ///< one compile takes a whole model with its executors by place
   friend bool operator==(const Ability&, const Ability&) = default;
 };
 
@@ -117,7 +119,8 @@ struct HelloAgain {
 struct LeasedJob {
   AttemptId attempt;
   domain::Stage stage = domain::Stage::Execute;
-  std::uint32_t layer = 0;  ///< index into Lease::layers; for analyze into Lease::analyze
+  /// Index into Lease::layers; for analyze into Lease::analyze, for whole into Lease::whole.
+  std::uint32_t layer = 0;
   std::uint32_t executor =
       0;  ///< index into the chip's executors (compile, execute, recompare, time)
   /// Jobs of this lease that it builds on: index in Lease::jobs, or -1 when the result is given
@@ -127,7 +130,7 @@ struct LeasedJob {
   std::int32_t prepared = -1;      ///< index into Lease::prepared
   std::int32_t artifact = -1;      ///< index into Lease::artifacts
   std::vector<base::Digest> kept;  ///< recompare: the outputs kept by execute
-  domain::Tolerance tolerance;     ///< execute, recompare: what the counts are for
+  domain::Tolerance tolerance;     ///< execute, recompare, whole: what the counts are for
   std::int32_t runs = 0;           ///< time: how many
   std::int32_t memory_factor = 1;  ///< after a memory kill: how much more it may claim
   friend bool operator==(const LeasedJob&, const LeasedJob&) = default;
@@ -152,6 +155,7 @@ struct Lease {
   std::vector<domain::Artifact> artifacts;
   std::vector<LeasedJob> jobs;
   std::vector<domain::AnalyzeRequest> analyze;  ///< what analyze jobs are asked
+  std::vector<domain::WholeRequest> whole;      ///< what whole jobs are asked
   bool compile_together = true;                 ///< the compile jobs may share a module
   friend bool operator==(const Lease&, const Lease&) = default;
 };

@@ -1,60 +1,46 @@
 """The torq toolchain through stand-ins of its tools (tests/support/torq_standin): a discover gives what torq-gen-config gave for the same model with stand-ins of
 the same rules (tests/golden/report/mlp_plain)."""
 import json
-import os
-import pathlib
 import unittest
 
 from farm import Farm
-
-TESTS = pathlib.Path(__file__).resolve().parent.parent
-STANDINS = TESTS / "support" / "torq_standin"
-GOLDEN = TESTS / "golden"
-
-
-def python_packages():
-    """Of the dependency cache (scripts/lib/deps.sh), where IREE's native programs are."""
-    home = os.environ.get("LAYERFARM_DEPS_DIR")
-    cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.environ.get("HOME", "/root"), ".cache")
-    folder = pathlib.Path(home or os.path.join(cache, "layerfarm-deps"))
-    found = [path for path in folder.glob("python-*/site-packages") if (path / "iree" / "compiler").is_dir()]
-    return max(found, key=lambda path: path.stat().st_mtime)
+from torq_tools import GOLDEN, use_standins
 
 
 class Torq(Farm):
     def setUp(self):
         super().setUp()
-        packages = python_packages()
-        self.log = self.folder / "calls.jsonl"
-        self.env |= {
-            "TORQ_COMPILE": str(STANDINS / "torq-compile"),
-            "TORQ_RUN_MODULE": str(STANDINS / "torq-run-module"),
-            "STANDIN_IREE_COMPILE": str(packages / "iree" / "compiler" / "_mlir_libs" / "iree-compile"),
-            "STANDIN_IREE_RUN_MODULE": str(packages / "iree" / "_runtime_libs" / "iree-run-module"),
-            "STANDIN_LOG": str(self.log),
-            "PYTHONDONTWRITEBYTECODE": "1",
-        }
+        self.log = use_standins(self)
 
-    def test_a_discover_says_what_torq_gen_config_said(self):
-        done = self.run_farm("discover", "--model", GOLDEN / "models" / "mlp.onnx", "--output-dir", self.out)
+    def check_golden(self, model, case, *flags, indices=True):
+        """A discover gives the original's statuses, recommendations, places, MACs and assignments."""
+        golden = GOLDEN / "report" / case / "01"
+        done = self.run_farm("discover", "--model", GOLDEN / "models" / f"{model}.onnx", "--output-dir", self.out, *flags)
         self.assertEqual(done.returncode, 1, done.stderr)  # some cases are meant to differ and to fail
-        ours = json.loads((self.out / "torq_gen_config_mlp.json").read_text())["ops"]
-        theirs = json.loads((GOLDEN / "report" / "mlp_plain" / "01" / "torq_gen_config_mlp.json").read_text())["ops"]
+        ours = json.loads((self.out / f"torq_gen_config_{model}.json").read_text())["ops"]
+        theirs = json.loads((golden / f"torq_gen_config_{model}.json").read_text())["ops"]
         self.assertEqual(sorted(ours), sorted(theirs))
         for layer, entry in theirs.items():
             with self.subTest(layer):
-                for key in ("recommended_executor", "mlir_location", "_node_index", "mac_count"):
+                for key in ("recommended_executor", "mlir_location", "mac_count") + (("_node_index",) if indices else ()):
                     self.assertEqual(ours[layer].get(key), entry.get(key), key)
                 self.assertEqual(
                     {name: result["status"] for name, result in ours[layer]["executors"].items()},
                     {name: result["status"] for name, result in entry["executors"].items()},
                 )
         self.assertEqual(
-            json.loads((self.out / "torq_gen_config_mlp_compiler.json").read_text()),
-            json.loads((GOLDEN / "report" / "mlp_plain" / "01" / "torq_gen_config_mlp_compiler.json").read_text()),
+            json.loads((self.out / f"torq_gen_config_{model}_compiler.json").read_text()),
+            json.loads((golden / f"torq_gen_config_{model}_compiler.json").read_text()),
         )
         programs = [json.loads(line)[0] for line in self.log.read_text().splitlines()]
         self.assertEqual(set(programs), {"torq-compile", "torq-run-module"})
+
+    def test_a_discover_says_what_torq_gen_config_said(self):
+        self.check_golden("mlp", "mlp_plain")
+
+    def test_a_quantized_discover_says_what_torq_gen_config_said(self):
+        # The original numbers fused layers by their place in the float model, the specification by none.
+        self.check_golden("cnn_repeat", "cnn_quant_qdq", "--quantize", "--full-integer", indices=False)
 
     def calls(self):
         return [json.loads(line) for line in self.log.read_text().splitlines()]

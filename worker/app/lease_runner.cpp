@@ -257,6 +257,8 @@ void LeaseRunner::run_tiny(Work& work, std::size_t index) {
 Outcome LeaseRunner::run_stage(Work& work, const LeasedJob& job, toolchain::StepContext& context) {
   const protocol::Lease& lease = work.lease;
   if (job.stage == Stage::Analyze) return stages_.analyze(lease.analyze[job.layer], context);
+  if (job.stage == Stage::Whole)
+    return stages_.whole(lease.chip, lease.whole[job.layer], lease.inputs, job.tolerance, context);
   const domain::Layer& layer = *lease.layers[job.layer].layer;
   if (job.stage == Stage::Prepare) return stages_.prepare(layer, lease.inputs, context);
   const toolchain::StageJob request{lease.chip, lease.chip.executors[job.executor], layer,

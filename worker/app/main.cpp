@@ -25,6 +25,7 @@
 #include "worker/process/posix_process_runner.h"
 #include "worker/toolchain/cpu.h"
 #include "worker/toolchain/describe.h"
+#include "worker/toolchain/quantize_model.h"
 #include "worker/toolchain/resident_helpers.h"
 
 namespace {
@@ -39,6 +40,7 @@ struct Arguments {
   std::string chips_file;
   int parent = 0;
   bool describe = false;
+  bool quantize = false;
 };
 
 int failed(const std::string& text) {
@@ -51,6 +53,35 @@ int describe_machine() {
   auto answer = worker::toolchain::describe(request);
   if (!answer) return failed(answer.error().text());
   std::cout << *answer << "\n";
+  return static_cast<int>(ExitCode::Success);
+}
+
+std::int64_t machine_memory() {
+  struct sysinfo machine{};
+  ::sysinfo(&machine);
+  return static_cast<std::int64_t>(machine.totalram) * static_cast<std::int64_t>(machine.mem_unit);
+}
+
+/// One model for the command `quantize`: the request comes by standard input, the answer is a line.
+int quantize_one(worker::process::Launcher& launcher) {
+  const std::string request(std::istreambuf_iterator<char>(std::cin), {});
+  const std::filesystem::path cache = base::cache_folder();
+  const base::BlobFolder blobs(cache / "blobs");
+  worker::process::PosixProcessRunner runner(launcher);
+  base::sweep_leftovers(cache / "scratch");
+  auto scratch = base::ScratchFolder::make(cache / "scratch", "quantize");
+  if (!scratch) return failed(scratch.error().text());
+  worker::process::CancelToken cancel;
+  worker::toolchain::ResidentHelpers helpers(runner, blobs, cancel, {},
+                                             scratch->path() / "helpers");
+  worker::toolchain::StepContext context{runner,
+                                         helpers,
+                                         blobs,
+                                         cancel,
+                                         scratch->path(),
+                                         {},
+                                         worker::app::complete_limits({}, {}, machine_memory())};
+  std::cout << worker::toolchain::quantize_model(request, context) << "\n";
   return static_cast<int>(ExitCode::Success);
 }
 
@@ -111,10 +142,6 @@ int work(const Arguments& arguments, worker::process::Launcher& launcher) {
     if (!read) return failed(read.error().text());
     chips = std::move(*read);
   }
-  struct sysinfo machine{};
-  ::sysinfo(&machine);
-  const auto memory =
-      static_cast<std::int64_t>(machine.totalram) * static_cast<std::int64_t>(machine.mem_unit);
   const std::filesystem::path cache = base::cache_folder();
   const base::BlobFolder blobs(cache / "blobs");
   worker::process::PosixProcessRunner runner(launcher);
@@ -126,7 +153,8 @@ int work(const Arguments& arguments, worker::process::Launcher& launcher) {
                                              scratch->path() / "helpers");
   worker::app::RealStages stages;
   worker::app::LeaseRunner lease_runner(
-      {scratch->path(), worker::app::MachineLock::standard_folder(), arguments.cores, memory},
+      {scratch->path(), worker::app::MachineLock::standard_folder(), arguments.cores,
+       machine_memory()},
       runner, helpers, blobs, stages);
   worker::app::LoopSettings settings{arguments.connect, introduce(arguments, chips),
                                      arguments.parent};
@@ -154,14 +182,16 @@ int main(int argc, char** argv) {
   app.add_flag(
       "--describe", arguments.describe,
       "Read chips (a JSON array) from standard input and say what this machine has for them");
+  app.add_flag("--quantize", arguments.quantize,
+               "Read a request (JSON) from standard input, quantize its model and say how it went");
   CLI11_PARSE(app, argc, argv);
   spdlog::set_default_logger(spdlog::stderr_color_mt("worker"));
   spdlog::set_pattern("%v");
   if (arguments.describe) return describe_machine();
-  if (arguments.connect.empty())
+  if (arguments.connect.empty() && !arguments.quantize)
     return failed("--connect is missing; start `layerfarm discover`, which starts its own workers");
   // Before any thread, socket or model exists: forking later would be slow and unsafe.
   auto launcher = worker::process::Launcher::start();
   if (!launcher) return failed(launcher.error().text());
-  return work(arguments, **launcher);
+  return arguments.quantize ? quantize_one(**launcher) : work(arguments, **launcher);
 }

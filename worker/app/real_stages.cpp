@@ -2,6 +2,7 @@
 
 #include "worker/toolchain/prepare_stage.h"
 #include "worker/toolchain/tool_step.h"
+#include "worker/toolchain/whole_stage.h"
 
 namespace layerfarm::worker::app {
 using domain::Ending;
@@ -68,6 +69,14 @@ Outcome RealStages::time(const toolchain::StageJob& job, int runs,
   toolchain::Toolchain* tool = adapter(job.chip.toolchain);
   if (tool == nullptr) return no_adapter(Stage::Time, job.chip.toolchain);
   return toolchain::time_stage(*tool, job, runs, context);
+}
+
+Outcome RealStages::whole(const domain::ChipSpec& chip, const domain::WholeRequest& request,
+                          const domain::InputSet& inputs, const domain::Tolerance& tolerance,
+                          toolchain::StepContext& context) {
+  toolchain::Toolchain* tool = adapter(chip.toolchain);
+  if (tool == nullptr) return no_adapter(Stage::Whole, chip.toolchain);
+  return toolchain::whole_stage(*tool, chip, request, inputs, tolerance, context);
 }
 
 bool RealStages::tiny(const domain::ChipSpec& chip) const {

@@ -32,6 +32,9 @@ class RealStages final : public Stages {
                             toolchain::StepContext& context) override;
   domain::Outcome time(const toolchain::StageJob& job, int runs,
                        toolchain::StepContext& context) override;
+  domain::Outcome whole(const domain::ChipSpec& chip, const domain::WholeRequest& request,
+                        const domain::InputSet& inputs, const domain::Tolerance& tolerance,
+                        toolchain::StepContext& context) override;
   [[nodiscard]] bool tiny(const domain::ChipSpec& chip) const override;
 
  private:

@@ -10,6 +10,7 @@
 #include "shared/domain/keys.h"
 #include "shared/domain/layer.h"
 #include "shared/domain/outcome.h"
+#include "shared/domain/whole_request.h"
 #include "worker/toolchain/execute_stage.h"
 #include "worker/toolchain/toolchain.h"
 
@@ -36,6 +37,10 @@ class Stages {
                                     toolchain::StepContext& context) = 0;
   virtual domain::Outcome time(const toolchain::StageJob& request, int runs,
                                toolchain::StepContext& context) = 0;
+  /// A whole model, by the assignment that its analysis was split by.
+  virtual domain::Outcome whole(const domain::ChipSpec& chip, const domain::WholeRequest& request,
+                                const domain::InputSet& inputs, const domain::Tolerance& tolerance,
+                                toolchain::StepContext& context) = 0;
   /// Whether running one case of this chip costs so little that many may be begun together.
   [[nodiscard]] virtual bool tiny(const domain::ChipSpec& chip) const = 0;
 };

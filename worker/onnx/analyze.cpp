@@ -10,6 +10,7 @@
 #include <unordered_map>
 
 #include "worker/onnx/canonical.h"
+#include "worker/onnx/convert.h"
 #include "worker/onnx/data_files.h"
 #include "worker/onnx/fold.h"
 #include "worker/onnx/layer_units.h"
@@ -18,8 +19,11 @@
 #include "worker/onnx/node_group.h"
 #include "worker/onnx/open_outputs.h"
 #include "worker/onnx/ranges.h"
+#include "worker/onnx/segments.h"
 #include "worker/onnx/shapes.h"
+#include "worker/onnx/subgraph.h"
 #include "worker/onnx/wide.h"
+#include "worker/onnx/write_model.h"
 
 namespace layerfarm::worker::onnx {
 namespace {
@@ -108,7 +112,8 @@ std::string source_problem(const NodeGroup& group, const CanonicalLayer& canonic
                            const Shapes& shapes) {
   const auto depends = [&](const std::string& name) {
     return std::any_of(group.nodes.begin(), group.nodes.end(), [&](const pb::NodeProto* node) {
-      return std::find(node->output().begin(), node->output().end(), name) != node->output().end() &&
+      return std::find(node->output().begin(), node->output().end(), name) !=
+                 node->output().end() &&
              shape_depends_on_values(*node, name, shapes);
     });
   };
@@ -315,15 +320,65 @@ Result<Layer> make_layer(const NodeGroup& group, std::string id, std::size_t ind
   return layer;
 }
 
+Result<LoadedModel> load_converted(const domain::AnalyzeRequest& request) {
+  auto loaded = load_model(request.model_path);
+  if (!loaded) return loaded;
+  if (auto done = convert_types(*loaded, request.convert, request.dims); !done)
+    return fail(std::move(done.error()));
+  return loaded;
+}
+
+/// Whether what is taken apart is something else than the file.
+bool is_changed(const domain::AnalyzeRequest& request) {
+  return request.convert != domain::Conversion{} || request.subgraph.has_value();
+}
+
+void note_range(const domain::SubgraphRange& asked, const domain::NodeRange& range,
+                std::vector<std::string>& notes) {
+  notes.push_back("[Subgraph] Resolved '" + asked.from + "' -> " + std::to_string(range.first) +
+                  ", '" + asked.to + "' -> " + std::to_string(range.last));
+}
+
+/// Nothing to test, and no error either (spec section 15).
+AnalyzeAnswer skipped(const LoadedModel& loaded, domain::ModelAnalysis analysis) {
+  analysis.model_digest = loaded.digest;
+  analysis.files = loaded.files;
+  analysis.notes = loaded.notes;
+  analysis.skipped = "--subgraph-from is node " + std::to_string(analysis.subgraph->first) +
+                     ", which comes after --subgraph-to, node " +
+                     std::to_string(analysis.subgraph->last);
+  return {.analysis = std::move(analysis), .shapes_request = {}};
+}
+
+/// The inputs of a whole model are drawn in their own order, not by their names.
+void draw_in_model_order(const pb::GraphProto& graph, Layer& layer) {
+  std::unordered_map<std::string, int> place;
+  for (const pb::ValueInfoProto& input : graph.input())
+    place.emplace(input.name(), static_cast<int>(place.size()));
+  const auto place_of = [&](std::uint32_t index) {
+    const auto found = place.find(layer.input_names[index]);
+    return found == place.end() ? static_cast<int>(place.size()) : found->second;
+  };
+  std::stable_sort(layer.draw_order.begin(), layer.draw_order.end(),
+                   [&](std::uint32_t a, std::uint32_t b) { return place_of(a) < place_of(b); });
+}
+
 }  // namespace
 
 std::string onnx_version() { return pb::LAST_RELEASE_VERSION; }
 
 Result<AnalyzeAnswer> analyze(const AnalyzeOptions& options) {
-  auto loaded = load_model(options.request.model_path);
+  auto loaded = load_converted(options.request);
   if (!loaded) return fail(std::move(loaded.error()));
-  Shapes shapes = infer_shapes(*loaded, options.request.dims);
   AnalyzeAnswer out;
+  if (options.request.subgraph) {
+    auto range = find_range(loaded->proto.graph(), *options.request.subgraph);
+    if (!range) return fail(std::move(range.error()));
+    note_range(*options.request.subgraph, *range, loaded->notes);
+    out.analysis.subgraph = *range;
+    if (range->first > range->last) return skipped(*loaded, std::move(out.analysis));
+  }
+  Shapes shapes = infer_shapes(*loaded, options.request.dims);
   if (options.shapes_answer) {
     add_seen_shapes(*options.shapes_answer, shapes, loaded->notes);
   } else if (!shapes.unknown.empty() && options.shapes_folder) {
@@ -338,9 +393,28 @@ Result<AnalyzeAnswer> analyze(const AnalyzeOptions& options) {
   }
   auto constants = Constants::find_all(*loaded, shapes.types);
   if (!constants) return fail(std::move(constants.error()));
+  if (out.analysis.subgraph) {
+    *loaded = take_subgraph(*loaded, *out.analysis.subgraph, shapes.types, *constants);
+    constants = Constants::find_all(*loaded, shapes.types);
+    if (!constants) return fail(std::move(constants.error()));
+  }
+  if (options.changed_model && is_changed(options.request)) {
+    if (auto written = write_outline(*loaded, *options.changed_model); !written)
+      return fail(std::move(written.error()));
+  }
 
-  const std::vector<NodeGroup> groups = layer_groups(*loaded, options.request.unit);
-  const std::vector<std::string> ids = layer_ids(groups);
+  std::vector<NodeGroup> groups;
+  std::vector<std::string> ids;
+  if (options.request.assignment.empty()) {
+    groups = layer_groups(*loaded, options.request.unit);
+    ids = layer_ids(groups);
+  } else {
+    auto split = split_model(*loaded, options.request, *constants);
+    if (!split) return fail(std::move(split.error()));
+    groups = std::move(split->groups);
+    ids = std::move(split->ids);
+    out.analysis.segments = std::move(split->segments);
+  }
   const Ranges ranges(*loaded, shapes.types, &*constants);
   DataStore data(options.blobs);
   Model model{*loaded, shapes, *constants, ranges, options.blobs, data, {}};
@@ -361,7 +435,42 @@ Result<AnalyzeAnswer> analyze(const AnalyzeOptions& options) {
     if (!layer) return fail(std::move(layer.error()));
     out.analysis.layers.push_back(std::move(*layer));
   }
+  for (std::size_t i = out.analysis.segments.size();
+       !out.analysis.segments.empty() && i < out.analysis.layers.size(); ++i)
+    draw_in_model_order(loaded->proto.graph(), out.analysis.layers[i]);
   return out;
+}
+
+Result<Layer> whole_as_layer(const std::filesystem::path& file, const base::BlobFolder& blobs) {
+  auto loaded = load_model(file);
+  if (!loaded) return fail(std::move(loaded.error()));
+  const Shapes shapes = infer_shapes(*loaded, {});
+  auto constants = Constants::find_all(*loaded, shapes.types);
+  if (!constants) return fail(std::move(constants.error()));
+  const Ranges ranges(*loaded, shapes.types, &*constants);
+  DataStore data(blobs);
+  Model model{*loaded, shapes, *constants, ranges, blobs, data, {}};
+  const pb::GraphProto& graph = loaded->proto.graph();
+  std::set<std::string> results;
+  for (const pb::ValueInfoProto& output : graph.output()) results.insert(output.name());
+  NodeGroup group;
+  for (const pb::NodeProto& node : graph.node()) {
+    if (is_constant_node(node)) continue;
+    model.places.emplace(&node, static_cast<std::uint32_t>(group.nodes.size()));
+    group.nodes.push_back(&node);
+    for (const std::string& name : node.output()) {
+      if (results.contains(name)) group.results.push_back(name);
+    }
+  }
+  if (group.nodes.empty()) return fail(base::ErrorCode::InvalidInput, "it has no operators");
+  return make_layer(group, layer_ids({group}).front(), 0, model);
+}
+
+Result<void> save_converted(const domain::AnalyzeRequest& request,
+                            const std::filesystem::path& out) {
+  const auto loaded = load_converted(request);
+  if (!loaded) return fail(loaded.error());
+  return write_model(*loaded, out);
 }
 
 }  // namespace layerfarm::worker::onnx

@@ -20,6 +20,9 @@ struct AnalyzeOptions {
       shapes_answer;  ///< what a run of the model showed (the helper's answer)
   std::optional<std::filesystem::path>
       shapes_folder;  ///< where the model for such a run may be written; none: do not ask
+  /// Where the outline of the model that was taken apart goes when that is not the file itself (a
+  /// converted one, a subgraph).
+  std::optional<std::filesystem::path> changed_model;
 };
 
 struct AnalyzeAnswer {
@@ -31,6 +34,14 @@ struct AnalyzeAnswer {
 
 /// Errors read well after "<file>: ".
 [[nodiscard]] base::Result<AnalyzeAnswer> analyze(const AnalyzeOptions& options);
+
+/// The whole of a self-contained model as one layer: its module, signature, inputs, outputs and MAC
+/// counts. Id and operator type are those of its main node.
+[[nodiscard]] base::Result<domain::Layer> whole_as_layer(const std::filesystem::path& file,
+                                                         const base::BlobFolder& blobs);
+/// Writes the converted model of a request, whole, to `out`. Same errors.
+[[nodiscard]] base::Result<void> save_converted(const domain::AnalyzeRequest& request,
+                                                const std::filesystem::path& out);
 
 /// Version of the ONNX library.
 [[nodiscard]] std::string onnx_version();

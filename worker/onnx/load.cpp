@@ -180,17 +180,10 @@ Result<void> take_initializers(
     auto found = external.find(&tensor);
     auto value = found != external.end() ? Result<Constant>(found->second) : take_constant(tensor);
     if (!value) return fail(std::move(value.error()));
-    tensor.Clear();
-    tensor.set_name(name);
-    if (value->is_string() || value->bytes.size() <= kKeptForInference) {
-      write_constant(*value, tensor);
-    } else {
-      tensor.set_data_type(static_cast<std::int32_t>(value->type.dtype));
-      tensor.mutable_dims()->Assign(value->type.dims.begin(), value->type.dims.end());
-    }
-    if (!model.initializers.emplace(name, std::move(*value)).second) {
+    if (model.initializers.contains(name)) {
       return fail(ErrorCode::InvalidInput, "has two initializers named '" + name + "'");
     }
+    hold_initializer(model, tensor, name, std::move(*value));
   }
   for (const pb::SparseTensorProto& sparse : graph.sparse_initializer()) {
     auto value = read_sparse(sparse);
@@ -305,6 +298,19 @@ Result<void> sort_nodes(LoadedModel& model) {
 
 std::int64_t newest_opset() {
   return pb::OpSchemaRegistry::DomainToVersionRange::Instance().Map().at("").second;
+}
+
+void hold_initializer(LoadedModel& model, pb::TensorProto& tensor, const std::string& name,
+                      Constant value) {
+  tensor.Clear();
+  tensor.set_name(name);
+  if (value.is_string() || value.size() <= kKeptForInference) {
+    write_constant(value, tensor);
+  } else {
+    tensor.set_data_type(static_cast<std::int32_t>(value.type.dtype));
+    tensor.mutable_dims()->Assign(value.type.dims.begin(), value.type.dims.end());
+  }
+  model.initializers.insert_or_assign(name, std::move(value));
 }
 
 Result<LoadedModel> load_model(const fs::path& path) {

@@ -27,6 +27,11 @@ struct LoadedModel {
   std::vector<std::string> notes;
 };
 
+/// Makes `tensor` an initializer of the model's main graph that has this value; a value of that
+/// name is replaced.
+void hold_initializer(LoadedModel& model, pb::TensorProto& tensor, const std::string& name,
+                      Constant value);
+
 /// The error's message is a reason that reads well after "<file>: ".
 [[nodiscard]] base::Result<LoadedModel> load_model(const std::filesystem::path& path);
 

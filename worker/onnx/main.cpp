@@ -12,6 +12,7 @@
 #include "shared/base/files.h"
 #include "shared/protocol/codec.h"
 #include "worker/onnx/analyze.h"
+#include "worker/onnx/quantized.h"
 #include "worker/onnx/raise.h"
 
 namespace {
@@ -28,12 +29,25 @@ struct AnalyzeFlags {
   std::string result;
   std::string shapes;
   std::string shapes_request;
+  std::string changed_model;
+};
+
+struct ConvertFlags {
+  layerfarm::domain::AnalyzeRequest request;
+  std::string out;
 };
 
 struct RaiseFlags {
   std::string model;
   std::int64_t opset = 0;
   std::string out;
+};
+
+struct ReplaceFlags {
+  std::string analysis;
+  std::string modules;
+  std::string blobs;
+  std::string result;
 };
 
 int fail(const std::string& file, std::string reason) {
@@ -54,7 +68,9 @@ int cmd_analyze(const AnalyzeFlags& flags, std::string& model) {
   onnx::AnalyzeOptions options{.request = *request,
                                .blobs = base::BlobFolder(flags.blobs),
                                .shapes_answer = {},
-                               .shapes_folder = {}};
+                               .shapes_folder = {},
+                               .changed_model = {}};
+  if (!flags.changed_model.empty()) options.changed_model = flags.changed_model;
   if (!flags.shapes.empty()) {
     auto answer = base::read_file(flags.shapes);
     if (!answer) return fail(flags.shapes, answer.error().text());
@@ -78,9 +94,32 @@ int cmd_analyze(const AnalyzeFlags& flags, std::string& model) {
   return static_cast<int>(ExitCode::Success);
 }
 
+int cmd_convert(const ConvertFlags& flags) {
+  const auto done = onnx::save_converted(flags.request, flags.out);
+  return done ? static_cast<int>(ExitCode::Success)
+              : fail(flags.request.model_path, done.error().text());
+}
+
 int cmd_raise(const RaiseFlags& flags) {
   const auto done = onnx::raise_opset(flags.model, flags.opset, flags.out);
   return done ? static_cast<int>(ExitCode::Success) : fail(flags.model, done.error().text());
+}
+
+int cmd_replace(const ReplaceFlags& flags) {
+  const auto bytes = base::read_file(flags.analysis);
+  if (!bytes) return fail(flags.analysis, bytes.error().text());
+  auto analysis = protocol::decode_analysis(*bytes);
+  if (!analysis) return fail(flags.analysis, analysis.error().text());
+  const auto text = base::read_file(flags.modules);
+  if (!text) return fail(flags.modules, text.error().text());
+  const auto modules = onnx::parse_quantized_modules(*text);
+  if (!modules) return fail(flags.modules, modules.error().text());
+  onnx::replace_modules(*modules, base::BlobFolder(flags.blobs), *analysis);
+  const auto written = base::write_file_atomically(
+      flags.result, protocol::encode_analysis(*analysis), base::Sync::No);
+  if (!written) return fail(flags.result, written.error().text());
+  std::puts("replaced");
+  return static_cast<int>(ExitCode::Success);
 }
 
 }  // namespace
@@ -109,11 +148,43 @@ int main(int argc, char** argv) {
                               "where to write a request for such a run (and, beside it, the model "
                               "to run) when shapes stay unknown; then there is no result yet");
 
+  analyze_command->add_option("--changed-model", analyze.changed_model,
+                              "where the outline of the model goes when it is converted or only "
+                              "a part of it is asked for");
+
+  ConvertFlags convert;
+  std::vector<std::string> keep_dims;
+  CLI::App* convert_command =
+      app.add_subcommand("convert", "Writes a model with other element types");
+  convert_command->add_option("--model", convert.request.model_path, "model to read")->required();
+  convert_command->add_flag("--bf16", convert.request.convert.bf16, "float becomes bfloat16");
+  convert_command->add_flag("--int32", convert.request.convert.int32,
+                            "64-bit integers become 32-bit ones where ONNX allows it");
+  convert_command->add_option("--keep-dim", keep_dims,
+                              "dynamic dim that stays open though it is a first one (repeatable)");
+  convert_command->add_option("--out", convert.out, "where the model goes; its folder is made")
+      ->required();
+
   RaiseFlags raise;
   CLI::App* raise_command = app.add_subcommand("raise", "Converts a module to a newer opset");
   raise_command->add_option("--model", raise.model, "module to read")->required();
   raise_command->add_option("--opset", raise.opset, "opset to convert to")->required();
   raise_command->add_option("--out", raise.out, "module to write; refers to the same data files")
+      ->required();
+
+  ReplaceFlags replace;
+  CLI::App* replace_command = app.add_subcommand(
+      "replace", "Puts quantized modules in the place of an analysis' float ones");
+  replace_command->add_option("--analysis", replace.analysis, "an encoded ModelAnalysis")
+      ->required();
+  replace_command
+      ->add_option("--modules", replace.modules,
+                   "JSON list: file, the layers that it is for, names of its inputs and outputs in "
+                   "the order of theirs")
+      ->required();
+  replace_command->add_option("--blobs", replace.blobs, "folder for modules and large constants")
+      ->required();
+  replace_command->add_option("--result", replace.result, "where the changed ModelAnalysis goes")
       ->required();
 
   try {
@@ -123,9 +194,16 @@ int main(int argc, char** argv) {
                                 : static_cast<int>(ExitCode::Usage);
   }
 
-  std::string model = analyze_command->parsed() ? analyze.request : raise.model;
+  for (const std::string& name : keep_dims) convert.request.dims.emplace_back(name, 1);
+  std::string model = analyze_command->parsed()   ? analyze.request
+                      : convert_command->parsed() ? convert.request.model_path
+                      : replace_command->parsed() ? replace.analysis
+                                                  : raise.model;
   try {
-    return analyze_command->parsed() ? cmd_analyze(analyze, model) : cmd_raise(raise);
+    return analyze_command->parsed()   ? cmd_analyze(analyze, model)
+           : convert_command->parsed() ? cmd_convert(convert)
+           : replace_command->parsed() ? cmd_replace(replace)
+                                       : cmd_raise(raise);
   } catch (const std::bad_alloc&) {
     return fail(model, "needs more memory than this process may have");
   } catch (const std::exception& error) {

@@ -60,15 +60,19 @@ Outcome AnalyzeStage::run(const domain::AnalyzeRequest& request, StepContext& co
 
   ModelAnalysis& analysis = answer.analysis;
   analysis.format = std::string((*format)->name());
-  FormatLocations located = (*format)->locations(request, context);
+  FormatLocations located{.ending = Ending::Done};
+  if (!answer.located && analysis.skipped.empty())
+    located = (*format)->locations(request, answer, context);
   if (located.ending == Ending::Cancelled) {
     out.ending = Ending::Cancelled;
     return out;
   }
-  if (located.ending == Ending::Done) {
+  if (answer.located) {
+    compare_with_layers(analysis);
+  } else if (located.ending == Ending::Done) {
     analysis.locations = std::move(located.locations);
     analysis.importer_version = std::move(located.importer);
-    compare_with_layers(analysis);
+    if (analysis.skipped.empty()) compare_with_layers(analysis);
   } else {
     analysis.location_problem = std::move(located.problem);
   }

@@ -28,7 +28,8 @@ json ability_json(const protocol::Ability& ability) {
           {"how_to_get", ability.how_to_get},
           {"needs_prepare", ability.needs_prepare},
           {"needs_compile", ability.needs_compile},
-          {"batch", ability.batch}};
+          {"batch", ability.batch},
+          {"takes_map", ability.takes_map}};
 }
 
 std::string joined(const std::vector<std::string>& names) {
@@ -54,6 +55,7 @@ protocol::Ability ability_for(const domain::ChipSpec& chip) {
   out.needs_prepare = needs.prepare;
   out.needs_compile = needs.compile;
   out.batch = needs.batch;
+  out.takes_map = needs.takes_map;
   Probe probe = toolchain->probe(chip);
   out.found = probe.found;
   out.identity = std::move(probe.identity);
@@ -67,7 +69,8 @@ domain::ToolIdentity reader_identity() {
   return {
       .version = std::string(base::kVersion),
       .files = digests.of_all({own_program("layerfarm-onnx"), package_record("iree_base_compiler"),
-                               package_record("onnx"), sidecar_script()}),
+                               package_record("onnx"), package_record("onnxruntime"),
+                               sidecar_script(), quantizer_script()}),
       .cpu = ""};
 }
 

@@ -3,11 +3,13 @@
 // sharing, judging and reporting know nothing of formats. Job thread.
 #pragma once
 
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "shared/base/files.h"
 #include "shared/domain/analyze_request.h"
 #include "shared/domain/layer.h"
 #include "shared/domain/outcome.h"
@@ -19,7 +21,14 @@ namespace layerfarm::worker::toolchain {
 struct FormatAnswer {
   domain::Ending ending = domain::Ending::Infrastructure;
   domain::ModelAnalysis analysis;  ///< Done: all but the locations
-  domain::Diagnostic diagnostic;   ///< else
+  /// Done: the locations (or why there are none) are in the analysis already: they are of another
+  /// module than the model's own.
+  bool located = false;
+  domain::Diagnostic diagnostic;  ///< else
+  /// Not empty: what was taken apart is not the file itself (it was converted, or a part of it),
+  /// but the model in this one.
+  std::filesystem::path changed_model = {};
+  std::shared_ptr<const base::ScratchFolder> folder = nullptr;  ///< keeps that file
 };
 
 /// Where the operators of the whole model stand in the module that a compiler reads.
@@ -40,9 +49,9 @@ class ModelFormat {
   [[nodiscard]] virtual bool reads(const std::string& file) const = 0;
   /// Layers with their modules (stored as blobs), signatures, inputs and outputs.
   virtual FormatAnswer layers(const domain::AnalyzeRequest& request, StepContext& context) = 0;
-  /// Line and column of each operator.
+  /// Line and column of each operator of the model that `taken` is about.
   virtual FormatLocations locations(const domain::AnalyzeRequest& request,
-                                    StepContext& context) = 0;
+                                    const FormatAnswer& taken, StepContext& context) = 0;
 };
 
 using ModelFormats = std::vector<std::unique_ptr<ModelFormat>>;

@@ -2,12 +2,15 @@
 // stay unknown, the sidecar's importer places their operators.
 #include <algorithm>
 #include <filesystem>
+#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "shared/base/files.h"
 #include "shared/protocol/codec.h"
 #include "worker/toolchain/diagnostic.h"
+#include "worker/toolchain/layer_quantizer.h"
 #include "worker/toolchain/model_format.h"
+#include "worker/toolchain/operator_map.h"
 #include "worker/toolchain/programs.h"
 #include "worker/toolchain/second_try.h"
 #include "worker/toolchain/tool_step.h"
@@ -28,6 +31,7 @@ struct Files {
   fs::path result;
   fs::path shapes_request;
   fs::path shapes_answer;
+  fs::path changed_model;
 };
 
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
@@ -39,11 +43,12 @@ class OnnxFormat final : public ModelFormat {
   [[nodiscard]] bool reads(const std::string&) const override { return true; }
 
   FormatAnswer layers(const domain::AnalyzeRequest& request, StepContext& context) override {
-    const auto scratch = base::ScratchFolder::make(context.scratch, "analyze");
+    auto scratch = base::ScratchFolder::make(context.scratch, "analyze");
     if (!scratch) return broken(scratch.error());
-    const fs::path& folder = scratch->path();
+    const auto kept = std::make_shared<const base::ScratchFolder>(std::move(*scratch));
+    const fs::path& folder = kept->path();
     const Files files{folder / "request", folder / "result", folder / "shapes" / "request.json",
-                      folder / "shapes" / "answer.json"};
+                      folder / "shapes" / "answer.json", folder / "changed.onnx"};
     std::error_code error;
     fs::create_directory(folder / "shapes", error);
     if (auto written = base::write_file_atomically(
@@ -63,11 +68,57 @@ class OnnxFormat final : public ModelFormat {
     if (!bytes) return broken(bytes.error());
     auto analysis = protocol::decode_analysis(*bytes);
     if (!analysis) return broken(analysis.error());
-    return {.ending = Ending::Done, .analysis = std::move(*analysis)};
+    FormatAnswer out{.ending = Ending::Done, .analysis = std::move(*analysis)};
+    if (fs::exists(files.changed_model)) {
+      out.changed_model = files.changed_model;
+      out.folder = kept;
+    }
+    if (request.quantize) quantize(request, folder, out, context);
+    return out;
   }
 
-  FormatLocations locations(const domain::AnalyzeRequest& request, StepContext& context) override {
-    json question = {{"op", "locations"}, {"model", request.model_path}, {"dims", json::object()}};
+  FormatLocations locations(const domain::AnalyzeRequest& request, const FormatAnswer& taken,
+                            StepContext& context) override {
+    return locate(taken_apart(request, taken), request, context);
+  }
+
+ private:
+  /// The file that the layers are of.
+  static std::string taken_apart(const domain::AnalyzeRequest& request,
+                                 const FormatAnswer& answer) {
+    return answer.changed_model.empty() ? request.model_path : answer.changed_model.string();
+  }
+
+  /// Quantized layers in the place of the float ones, and their places in the quantized model.
+  static void quantize(const domain::AnalyzeRequest& request, const fs::path& folder,
+                       FormatAnswer& answer, StepContext& context) {
+    QuantizeAnswer done =
+        quantize_layers(request, taken_apart(request, answer), folder, answer.analysis, context);
+    answer.ending = done.ending;
+    answer.diagnostic = std::move(done.diagnostic);
+    if (answer.ending != Ending::Done || done.whole.empty()) return;
+    FormatLocations found = locate(done.whole.string(), request, context);
+    if (found.ending == Ending::Cancelled) {
+      answer.ending = Ending::Cancelled;
+      return;
+    }
+    domain::ModelAnalysis& analysis = answer.analysis;
+    answer.located = true;
+    // Also where nothing could be imported: places in the float model would be wrong ones.
+    const std::size_t placed = place_layers(found.locations, analysis);
+    if (found.ending != Ending::Done) {
+      analysis.location_problem = "quantized, " + found.problem;
+      return;
+    }
+    analysis.importer_version = std::move(found.importer);
+    analysis.notes.push_back("[QuantizedONNXtoMLIR] Mapped " + std::to_string(placed) + "/" +
+                             std::to_string(analysis.layers.size()) + " original layers to " +
+                             std::to_string(analysis.locations.size()) + " quantized compute ops");
+  }
+
+  static FormatLocations locate(const std::string& model, const domain::AnalyzeRequest& request,
+                                StepContext& context) {
+    json question = {{"op", "locations"}, {"model", model}, {"dims", json::object()}};
     for (const auto& [dim, value] : request.dims) question["dims"][dim] = value;
     const HelperAnswer answer = second_try(
         [&] { return context.helpers.sidecar(dump(question), compile_bounds(context.limits)); });
@@ -105,7 +156,6 @@ class OnnxFormat final : public ModelFormat {
     return out;
   }
 
- private:
   static std::string dump(const json& value) {
     return value.dump(-1, ' ', false, json::error_handler_t::replace);
   }
@@ -126,7 +176,9 @@ class OnnxFormat final : public ModelFormat {
                          "--blobs",
                          context.blobs.root().string(),
                          "--result",
-                         files.result.string()};
+                         files.result.string(),
+                         "--changed-model",
+                         files.changed_model.string()};
     if (ask_for_shapes) {
       call.command.argv.insert(call.command.argv.end(),
                                {"--shapes-request", files.shapes_request.string()});

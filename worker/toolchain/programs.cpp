@@ -39,6 +39,9 @@ fs::path own_program(const std::string& name) {
 }
 
 fs::path sidecar_script() { return prefix() / "share" / "layerfarm" / "sidecar" / "sidecar.py"; }
+fs::path quantizer_script() {
+  return prefix() / "share" / "layerfarm" / "sidecar" / "quantization.py";
+}
 
 fs::path python_environment() { return base::dependencies_folder() / base::kPythonFolder; }
 fs::path python_program() { return python_environment() / "bin" / "python"; }

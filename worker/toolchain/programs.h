@@ -12,6 +12,8 @@ namespace layerfarm::worker::toolchain {
 [[nodiscard]] std::filesystem::path own_program(const std::string& name);
 /// The sidecar's script: share/layerfarm/sidecar/sidecar.py of the build or the installation.
 [[nodiscard]] std::filesystem::path sidecar_script();
+/// What that script reads beside itself.
+[[nodiscard]] std::filesystem::path quantizer_script();
 
 /// The Python environment of the dependency cache, its interpreter, and the folder of its packages.
 [[nodiscard]] std::filesystem::path python_environment();

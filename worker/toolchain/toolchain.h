@@ -64,12 +64,18 @@ struct Needs {
   bool prepare = true;      ///< inputs and reference
   bool compile = true;      ///< an artifact
   std::uint32_t batch = 1;  ///< most layers that one compile may take together
+  /// One compile takes a whole model and the executor of each of its operators; else a whole model
+  /// is run segment by segment.
+  bool takes_map = false;
   bool tiny = false;  ///< running a case starts nothing and writes nothing: it gets no scratch
                       ///< folder, and many may be begun together
 };
 
 struct CompileJob {
   const domain::Layer* layer = nullptr;
+  /// With Needs::takes_map, for a whole model: executor of each operator, in the model's order;
+  /// empty names leave the choice to the compiler. The executor of the call then chooses nothing.
+  const std::vector<std::string>* executors = nullptr;
 };
 
 /// Outputs of a run as files of raw arrays in the step's scratch folder, or why there are none.

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
 #include "shared/base/files.h"
@@ -68,10 +69,15 @@ class Compilation {
   Compilation(const TorqTarget& target, const domain::ExecutorSpec& executor, StepContext& context)
       : target_(target), executor_(executor), context_(context) {}
 
-  Outcome go(const domain::Layer& layer) {
+  Outcome go(const CompileJob& job) {
     outcome_.stage = domain::Stage::Compile;
     outcome_.tool = "torq-compile";
-    if (import(layer) && write_map(layer) && compile()) keep();
+    whole_ = job.executors != nullptr;
+    if (import(*job.layer) &&
+        write_map(whole_ ? model_map(*job.executors)
+                         : torq_layer_map(map_id(*job.layer), executor_.name)) &&
+        compile())
+      keep();
     if (target_.dump_ir)
       outcome_.ir_dump = keep_ir_dump({kModule, kMap, "debug", "phases"}, context_);
     return std::move(outcome_);
@@ -95,23 +101,56 @@ class Compilation {
                           {"model", placed.module.string()},
                           {"out", (context_.scratch / kModule).string()},
                           {"function", kFunction},
-                          {"text", true}};
+                          {"text", true},
+                          {"places", whole_}};
     HelperAnswer answer = context_.helpers.sidecar(request.dump(), compile_bounds(context_.limits));
-    if (answer.ending == Ending::Done) return true;
-    answer.diagnostic.where = "import";
-    return end(answer.ending, std::move(answer.diagnostic));
+    if (answer.ending != Ending::Done) {
+      answer.diagnostic.where = "import";
+      return end(answer.ending, std::move(answer.diagnostic));
+    }
+    if (whole_) read_places(answer.json);
+    return true;
   }
 
-  bool write_map(const domain::Layer& layer) {
-    const auto written = base::write_file_atomically(
-        context_.scratch / kMap, torq_layer_map(map_id(layer), executor_.name), base::Sync::No);
+  /// Where the operators stand in the module that is compiled, which is what the map goes by.
+  void read_places(const std::string& answer) {
+    const json said = json::parse(answer, nullptr, /*allow_exceptions=*/false);
+    if (!said.is_object() || !said.contains("locations")) return;
+    for (const json& place : said["locations"]) {
+      if (place.is_array() && place.size() == 3 && place[0].is_number() && place[1].is_number())
+        places_.push_back(place[0].dump() + ":" + place[1].dump());
+    }
+  }
+
+  /// Nothing when the importer sees other operators than the model has: a map by other places would
+  /// name the wrong ones.
+  std::optional<std::string> model_map(const std::vector<std::string>& executors) {
+    if (places_.size() != executors.size()) {
+      end(Ending::Refused,
+          diagnostic("import", "refused",
+                     "the imported module has " + std::to_string(places_.size()) +
+                         " operators, the model " + std::to_string(executors.size()) +
+                         ": the executors cannot be told apart by place"));
+      return std::nullopt;
+    }
+    std::vector<std::pair<std::string, std::string>> chosen;
+    for (std::size_t i = 0; i < executors.size(); ++i) {
+      if (!executors[i].empty()) chosen.emplace_back(places_[i], executors[i]);
+    }
+    return torq_model_map(chosen);
+  }
+
+  bool write_map(const std::optional<std::string>& content) {
+    if (!content) return false;
+    const auto written =
+        base::write_file_atomically(context_.scratch / kMap, *content, base::Sync::No);
     return written || end(Ending::Infrastructure, infrastructure("compile", written.error()));
   }
 
   bool compile() {
     ToolCall call{.command = {}, .where = "compile", .tool = outcome_.tool};
-    call.command.argv =
-        torq_compile_arguments(target_, {.module = kModule, .artifact = kArtifact, .map = kMap});
+    call.command.argv = torq_compile_arguments(
+        target_, {.module = kModule, .artifact = kArtifact, .map = kMap, .whole = whole_});
     call.command.argv.insert(call.command.argv.begin(), find_tools().compile.string());
     call.command.folder = context_.scratch;
     call.command.cores = context_.cores;
@@ -171,6 +210,8 @@ class Compilation {
   const domain::ExecutorSpec& executor_;
   StepContext& context_;
   Outcome outcome_;
+  bool whole_ = false;
+  std::vector<std::string> places_;  ///< "line:column" of each operator of a whole model
   std::int64_t compile_us_ = 0;
 };
 
@@ -179,7 +220,7 @@ class TorqToolchain final : public Toolchain {
   [[nodiscard]] std::string_view name() const override { return "torq"; }
 
   [[nodiscard]] Needs needs(const domain::ChipSpec& /*chip*/) const override {
-    return {.prepare = true, .compile = true, .batch = 1, .tiny = false};
+    return {.prepare = true, .compile = true, .batch = 1, .takes_map = true, .tiny = false};
   }
 
   [[nodiscard]] Probe probe(const domain::ChipSpec& chip) const override {
@@ -230,7 +271,7 @@ class TorqToolchain final : public Toolchain {
       step.scratch = context.scratch / std::to_string(i);
       std::error_code error;
       fs::create_directories(step.scratch, error);
-      out.push_back(Compilation(*target, executor, step).go(*jobs[i].layer));
+      out.push_back(Compilation(*target, executor, step).go(jobs[i]));
     }
     return out;
   }

@@ -87,9 +87,11 @@ std::vector<std::string> torq_compile_arguments(const TorqTarget& target,
   }
   out.emplace_back("--dump-compilation-phases-to=phases");
   if (host_is_native(target.hw_type)) out.emplace_back("--torq-target-host-triple=native");
-  if (!files.map.empty()) out.push_back("--torq-executor-map=" + files.map);
-  append(out, target.disable);
+  const std::string map = "--torq-executor-map=" + files.map;
+  if (!files.map.empty() && !files.whole) out.push_back(map);
+  if (!files.whole) append(out, target.disable);
   append(out, target.compiler_options);
+  if (!files.map.empty() && files.whole) out.push_back(map);
   out.emplace_back("--torq-debug-info=debug");
   return out;
 }
@@ -101,6 +103,13 @@ std::vector<std::string> torq_run_arguments(const TorqTarget& target, const Torq
   append(out, target.runtime_options);
   for (const std::string& input : files.inputs) out.push_back("--input=" + input);
   return out;
+}
+
+std::string torq_model_map(const std::vector<std::pair<std::string, std::string>>& executors) {
+  nlohmann::ordered_json map = {{"op_assignments", nlohmann::ordered_json::object()}};
+  for (const auto& [place, executor] : executors)
+    map["op_assignments"][place] = {{"executor", executor}};
+  return map.dump();
 }
 
 std::string torq_layer_map(const std::string& layer_id, const std::string& executor) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "shared/base/result.h"
@@ -30,6 +31,7 @@ struct TorqCompileFiles {
   std::string module;    ///< MLIR, text
   std::string artifact;  ///< what the tool shall write
   std::string map;       ///< executor map; empty: none is given
+  bool whole = false;    ///< a whole model: the map alone chooses, and comes last
 };
 
 /// Arguments after the program.
@@ -45,6 +47,9 @@ struct TorqRunFiles {
 [[nodiscard]] std::vector<std::string> torq_run_arguments(const TorqTarget& target,
                                                           const TorqRunFiles& files);
 
+/// Content of the map of a whole model: an executor for each place ("line:column").
+[[nodiscard]] std::string torq_model_map(
+    const std::vector<std::pair<std::string, std::string>>& executors);
 /// Content of the map that names one executor for one layer.
 [[nodiscard]] std::string torq_layer_map(const std::string& layer_id, const std::string& executor);
 

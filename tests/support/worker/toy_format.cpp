@@ -49,7 +49,8 @@ FormatAnswer ToyFormat::layers(const domain::AnalyzeRequest& request, StepContex
   return out;
 }
 
-FormatLocations ToyFormat::locations(const domain::AnalyzeRequest& request, StepContext&) {
+FormatLocations ToyFormat::locations(const domain::AnalyzeRequest& request, const FormatAnswer&,
+                                     StepContext&) {
   const auto text = base::read_file(request.model_path);
   FormatLocations out{
       .ending = domain::Ending::Done, .locations = {}, .importer = "toy 1", .problem = {}};

@@ -18,6 +18,7 @@ class ToyFormat final : public worker::toolchain::ModelFormat {
   worker::toolchain::FormatAnswer layers(const domain::AnalyzeRequest& request,
                                          worker::toolchain::StepContext& context) override;
   worker::toolchain::FormatLocations locations(const domain::AnalyzeRequest& request,
+                                               const worker::toolchain::FormatAnswer& taken,
                                                worker::toolchain::StepContext& context) override;
 };
 

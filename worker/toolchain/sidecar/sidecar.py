@@ -83,7 +83,7 @@ class LoadedModel:
             del model.graph.initializer[:]
             for tensor in constants:  # in their order
                 if with_data and tensor.data_location == onnx.TensorProto.EXTERNAL:
-                    self._read_data(tensor)
+                    read_external_data(tensor, self.folder)
                 model.graph.initializer.append(small.get(tensor.name, tensor))
         self.model = model
 
@@ -95,24 +95,27 @@ class LoadedModel:
         copy.CopyFrom(tensor)
         return copy
 
-    def _read_data(self, tensor):
-        """ONNX's own loader refuses files with several hard links, which is how constants lie beside a layer's module."""
-        place = {entry.key: entry.value for entry in tensor.external_data}
-        path = os.path.abspath(os.path.join(self.folder, place.get("location", "")))
-        if not path.startswith(self.folder + os.sep):
-            raise Refused("import", f"the data of constant '{tensor.name}' lies outside the model's folder: {place.get('location', '')}")
-        try:
-            with open(path, "rb") as file:
-                file.seek(int(place.get("offset", 0)))
-                length = int(place["length"]) if "length" in place else -1
-                data = file.read(length)
-        except (OSError, ValueError) as error:
-            raise Refused("import", f"cannot read the data of constant '{tensor.name}': {first_line(error)}") from error
-        if length >= 0 and len(data) != length:
-            raise Refused("import", f"the data of constant '{tensor.name}' is cut off: {len(data)} of {length} bytes")
-        tensor.ClearField("external_data")
-        tensor.data_location = self.onnx.TensorProto.DEFAULT
-        tensor.raw_data = data
+
+def read_external_data(tensor, folder):
+    """ONNX's own loader refuses files with several hard links, which is how constants lie beside a layer's module."""
+    import onnx
+
+    place = {entry.key: entry.value for entry in tensor.external_data}
+    path = os.path.abspath(os.path.join(folder, place.get("location", "")))
+    if not path.startswith(folder + os.sep):
+        raise Refused("import", f"the data of constant '{tensor.name}' lies outside the model's folder: {place.get('location', '')}")
+    try:
+        with open(path, "rb") as file:
+            file.seek(int(place.get("offset", 0)))
+            length = int(place["length"]) if "length" in place else -1
+            data = file.read(length)
+    except (OSError, ValueError) as error:
+        raise Refused("import", f"cannot read the data of constant '{tensor.name}': {first_line(error)}") from error
+    if length >= 0 and len(data) != length:
+        raise Refused("import", f"the data of constant '{tensor.name}' is cut off: {len(data)} of {length} bytes")
+    tensor.ClearField("external_data")
+    tensor.data_location = onnx.TensorProto.DEFAULT
+    tensor.raw_data = data
 
 
 def set_dims(model, dims):
@@ -259,9 +262,12 @@ def op_import(request):
     loaded = LoadedModel(request["model"], dims=request.get("dims", {}))
     module = ImportedModule()
     function = request.get("function", "main")
-    module.add(loaded.model, function)
+    calls = module.add(loaded.model, function)
     text = module.save(request["out"], request.get("text", False))
-    return {"function": function, "binary": text is None}
+    answer = {"function": function, "binary": text is None}
+    if request.get("places", False) and text is not None:
+        answer["locations"] = operator_places(text, function, calls)
+    return answer
 
 
 def op_combine(request):
@@ -318,11 +324,16 @@ def op_locations(request):
         calls = module.add(loaded.model, "main")
     finally:
         kind.import_initializer = original
+    return {"locations": operator_places(module.text(), "main", calls), "importer": f"iree-base-compiler {iree_version()}"}
+
+
+def operator_places(text, function, calls):
+    """[line, column, op type] of each top-level operator of a function, constants left out."""
     locations, inside = [], False
-    for number, line in enumerate(module.text().split("\n"), 1):
+    for number, line in enumerate(text.split("\n"), 1):
         found = FUNCTION_LINE.match(line)
         if found:
-            inside = found.group(2) == "main"
+            inside = found.group(2) == function
             continue
         if not inside:
             continue
@@ -334,7 +345,7 @@ def op_locations(request):
             op_type = calls.get(found.group(4), found.group(4))
         if op_type.lower() != "constant":
             locations.append([number, found.start(1) + 1, op_type])
-    return {"locations": locations, "importer": f"iree-base-compiler {iree_version()}"}
+    return locations
 
 
 def iree_version():
@@ -419,6 +430,102 @@ def op_read_inputs(request):
     return {"files": taken}
 
 
+# --- ONNX Runtime's quantizer ----------------------------------------------------------------------------------------
+
+
+def with_all_data(path):
+    """A model with its external data in memory. ONNX's own loader refuses data files with several hard links, which is how they lie beside a layer's module."""
+    import onnx
+
+    if not os.path.exists(path):
+        raise Refused("quantize", f"no such file: {os.path.basename(path)}")
+    try:
+        model = onnx.load(path, load_external_data=False)
+    except Exception as error:
+        raise Refused("quantize", f"cannot read {os.path.basename(path)}: {first_line(error)}") from error
+    folder = os.path.dirname(os.path.abspath(path))
+    for tensor in model.graph.initializer:
+        if tensor.data_location == onnx.TensorProto.EXTERNAL:
+            read_external_data(tensor, folder)
+    return model
+
+
+class LayerSamples:
+    """Calibration data: random, or a person's samples, which for a layer are what the float model makes of them at the layer's inputs."""
+
+    def __init__(self, quantization, request):
+        self.quantization = quantization
+        self.count = int(request.get("samples", 20))
+        self.dims = request.get("dims", {})
+        self.model, self.samples, self.values = None, None, {}
+        calibration = request.get("calibration")
+        if not calibration:
+            return
+        self.model = with_all_data(calibration["model"])
+        entries = quantization.input_entries(self.model, [], self.dims)
+        samples = quantization.user_samples(calibration["folder"], input_arrays)
+        self.samples = quantization.check_samples(samples, entries)
+        names = [place["from"] for model in request["models"] for place in model.get("inputs", []) if "from" in place]
+        if names:
+            self.values = quantization.values_in_model(self.model, self.samples, names)
+
+    def of(self, model, known):
+        """The feeds of one model; `known` says of its inputs what values they may have, and, in a layer, which value of the whole model they are."""
+        entries = self.quantization.input_entries(model, known, self.dims)
+        if self.samples is None:
+            return self.quantization.random_samples(entries, self.count)
+        source = {place["name"]: place["from"] for place in known if "from" in place}
+        if not source:
+            return self.quantization.check_samples(self.samples, entries)
+        return [{entry["name"]: values[source[entry["name"]]] for entry in entries} for values in self.values]
+
+
+def op_quantize(request):
+    """Quantizes models one by one; one that cannot be quantized harms no other."""
+    quantization = own_module("quantization")
+    try:
+        data = LayerSamples(quantization, request)
+    except quantization.CalibrationError as error:
+        raise Refused("calibration", str(error)) from error
+    answers = []
+    for entry in request["models"]:
+        try:
+            model = with_all_data(entry["model"])
+            answers.append(
+                {
+                    "ok": True,
+                    **quantization.quantize_file(
+                        model,
+                        entry["out"],
+                        lambda: data.of(model, entry.get("inputs", [])),
+                        wanted=request.get("format", "qdq"),
+                        per_channel=bool(request.get("per_channel", False)),
+                        integers=bool(request.get("full_integer", False)),
+                        keep=bool(request.get("keep", False)),
+                    ),
+                }
+            )
+        except quantization.CalibrationError as error:
+            raise Refused("calibration", str(error)) from error
+        except MemoryError:
+            raise
+        except Exception as error:  # the quantizer's own kinds: many
+            answers.append({"ok": False, "text": first_line(error)})
+    return {"models": answers}
+
+
+def own_module(name):
+    """A file beside this one. The interpreter runs isolated, so this folder is on no path."""
+    from importlib import util
+
+    if name not in sys.modules:
+        spec = util.spec_from_file_location(name, os.path.join(os.path.dirname(os.path.abspath(__file__)), name + ".py"))
+        module = util.module_from_spec(spec)
+        sys.modules[name] = module
+        spec.loader.exec_module(module)
+    return sys.modules[name]
+
+
 # --- the loop --------------------------------------------------------------------------------------------------------
 
 
@@ -431,6 +538,7 @@ OPERATIONS = {
     "import": op_import,
     "combine": op_combine,
     "locations": op_locations,
+    "quantize": op_quantize,
     "read_inputs": op_read_inputs,
 }
 

@@ -80,3 +80,32 @@ TEST_CASE("an entry names the results that are not compared") {
   REQUIRE(names->size() == 1);
   CHECK(*names->front().text() == "mask");
 }
+
+TEST_CASE("a layer that stays in float, and one that is fused away, say so") {
+  auto analysis = model();
+  analysis.layers[0].quantized = true;
+  analysis.layers[1].quantized = false;
+  analysis.layers[1].quantize_note = "left in float";
+  analysis.layers[1].node_index.reset();
+  analysis.layers[2].node_index = 1;
+  analysis.locations.erase(analysis.locations.begin() + 1);
+  analysis.operators = 2;
+  const auto marks_of = [&](std::size_t place) {
+    const auto facts = layer_facts(analysis, {});
+    std::string out;
+    for (const auto& [key, value] : facts.layers[place].marks)
+      out += key + "=" + coordinator::report::json::python_text(value) + " ";
+    return out;
+  };
+  CHECK(marks_of(0).empty());
+  CHECK(marks_of(1) == "_quantized=False _quantize_note='left in float' _fused=True ");
+  CHECK(marks_of(2).empty());
+  CHECK(layer_facts(analysis, {}).layers[1].location == "Relu");
+  // As many operators as layers: none is fused, but this one is somewhere else.
+  analysis.locations.push_back({20, 5, "Relu"});
+  ++analysis.operators;
+  CHECK(marks_of(1) == "_quantized=False _quantize_note='left in float' _moved=True ");
+  // Without an import nobody knows.
+  analysis.location_problem = "no import";
+  CHECK(marks_of(1) == "_quantized=False _quantize_note='left in float' ");
+}

@@ -198,3 +198,37 @@ TEST_CASE("an outcome that does not answer later runs is known only where its ru
   REQUIRE(known.find(key) != nullptr);
   CHECK(known.find(key)->ending == domain::Ending::Crashed);
 }
+
+TEST_CASE("quantized pooling has no recommendation, and the report counts quantized layers") {
+  Bench bench;
+  auto model = *bench.setup.model;
+  model.layers[0].id = "MaxPool_y";
+  model.layers[0].quantized = true;
+  model.layers[1].quantized = false;
+  const auto recommendations = [&](bool quantize) {
+    report::json::Object settings;
+    if (quantize) settings.set("quantize", report::json::Object{});
+    bench.setup.settings = std::move(settings);
+    bench.setup.model = std::make_shared<const domain::ModelAnalysis>(model);
+    auto opened = open_report(bench.setup);
+    REQUIRE(opened);
+    for (std::size_t layer = 0; layer < 2; ++layer) {
+      report::CaseResult result;
+      result.status = domain::Status::Success;
+      opened->report.state->settle(layer, 0, result);
+    }
+    const auto texts = opened->report.state->texts(report::Phase::Finished);
+    const auto report = report::json::parse(texts.report, "report");
+    REQUIRE(report);
+    std::string out;
+    for (const char* id : {"MaxPool_y", "Relu_y"})
+      out += report::json::python_text(*report->get("ops")->get(id)->get("recommended_executor")) +
+             " ";
+    return out + report::json::python_text(*report->get("_quantization"));
+  };
+  CHECK(recommendations(true) == "None 'e0' {'quantized': 1, 'float': 1, 'fused': 0}");
+  model.subgraph = domain::NodeRange{0, 1};
+  CHECK(recommendations(true) == "'e0' 'e0' {'quantized': 1, 'float': 1, 'fused': 0}");
+  model.subgraph.reset();
+  CHECK(recommendations(false) == "'e0' 'e0' {'quantized': 1, 'float': 1, 'fused': 0}");
+}

@@ -82,6 +82,15 @@ Lease a_lease() {
   return lease;
 }
 
+Lease a_whole_run() {
+  Lease lease;
+  lease.chip.name = "SL2610";
+  lease.jobs.resize(1);
+  lease.jobs[0] = {AttemptId(7), domain::Stage::Whole, 0, 0};
+  lease.whole = {{digest(6), {"nss", "", "host"}, true}};
+  return lease;
+}
+
 template <typename Variant, typename Decode>
 void round_trip(const Variant& message, Decode decode) {
   const auto back = decode(message_type(message), encode(message));
@@ -97,7 +106,7 @@ TEST_CASE("every message comes back as it was") {
   hello.features = {"timing"};
   hello.cores = {0, 1};
   hello.abilities = {
-      {"iree", digest(1), true, {"3.13.0", digest(2), "avx2"}, "", "", true, true, 16}};
+      {"iree", digest(1), true, {"3.13.0", digest(2), "avx2"}, "", "", true, true, 16, true}};
   hello.running = {AttemptId(5)};
   for (const FromWorker& message :
        {FromWorker(hello), FromWorker(Heartbeat{AttemptId(3), "waits", 20, "rain"}),
@@ -107,7 +116,7 @@ TEST_CASE("every message comes back as it was") {
   }
   for (const FromCoordinator& message :
        {FromCoordinator(Welcome{1, 2, 3, 4}), FromCoordinator(Reject{"no"}),
-        FromCoordinator(HelloAgain{}), FromCoordinator(a_lease()),
+        FromCoordinator(HelloAgain{}), FromCoordinator(a_lease()), FromCoordinator(a_whole_run()),
         FromCoordinator(OutcomesKept{{AttemptId(9)}}), FromCoordinator(Cancel{{AttemptId(2)}}),
         FromCoordinator(Stop{true})}) {
     round_trip(message, decode_from_coordinator);
@@ -201,7 +210,7 @@ TEST_CASE("a finished job without its result is refused") {
 }
 
 TEST_CASE("a lease whose indices point outside its lists is refused") {
-  for (int fault = 0; fault < 7; ++fault) {
+  for (int fault = 0; fault < 8; ++fault) {
     Lease lease = a_lease();
     if (fault == 0) lease.jobs[1].compile_job = 1;
     if (fault == 1) lease.jobs[1].prepared = 0;
@@ -210,6 +219,7 @@ TEST_CASE("a lease whose indices point outside its lists is refused") {
     if (fault == 4) lease.jobs[1].artifact = -2;
     if (fault == 5) lease.jobs[0].stage = static_cast<domain::Stage>(99);
     if (fault == 6) lease.jobs[0] = {AttemptId(7), domain::Stage::Analyze, 1, 0};
+    if (fault == 7) lease.jobs[0] = {AttemptId(7), domain::Stage::Whole, 0, 0};
     CAPTURE(fault);
     CHECK(!decode_from_coordinator(104, encode(FromCoordinator(lease))).has_value());
   }
@@ -247,6 +257,7 @@ TEST_CASE("an analysis comes back as it was") {
   analysis.files = {{"m.onnx", digest(1), 5}};
   analysis.dim_names = {"batch"};
   analysis.layers = {a_layer()};
+  analysis.segments = {{"htp", 3}};
   analysis.locations = {{17, 10, "Conv"}};
   analysis.notes = {"n"};
   const auto back = decode_analysis(encode_analysis(analysis));

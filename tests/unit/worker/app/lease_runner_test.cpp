@@ -57,6 +57,7 @@ struct FakeStages : Stages {
     if (stage == Stage::Compile) out.artifact.emplace().function = call;
     if (stage == Stage::Execute || stage == Stage::Recompare) out.executed.emplace();
     if (stage == Stage::Time) out.timed.emplace();
+    if (stage == Stage::Whole) out.whole.emplace();
     if (stage == Stage::Analyze) out.analysis = base::digest_of("a");
     return out;
   }
@@ -94,6 +95,14 @@ struct FakeStages : Stages {
   domain::Outcome time(const toolchain::StageJob& request, int runs,
                        toolchain::StepContext& context) override {
     return answer(Stage::Time, "time " + request.layer.id + " " + std::to_string(runs), context);
+  }
+  domain::Outcome whole(const domain::ChipSpec& chip, const domain::WholeRequest& request,
+                        const domain::InputSet& inputs, const domain::Tolerance&,
+                        toolchain::StepContext& context) override {
+    return answer(
+        Stage::Whole,
+        "whole " + chip.name + " " + request.executors.at(0) + " " + std::to_string(inputs.seed),
+        context);
   }
   [[nodiscard]] bool tiny(const domain::ChipSpec&) const override { return is_tiny; }
 };
@@ -167,6 +176,22 @@ TEST_CASE("a chain is done in order and later stages get what earlier ones made"
   CHECK(bench.stages.calls ==
         std::vector<std::string>{"prepare L0", "compile L0", "execute L0 prepare L0/compile L0"});
   CHECK(bench.begun == std::vector<std::vector<std::uint64_t>>{{1}, {2}, {3}});
+}
+
+TEST_CASE("a whole model's job gets its own request, the chip and the inputs") {
+  Bench bench;
+  protocol::Lease lease;
+  lease.chip.name = "c";
+  lease.inputs.seed = 5;
+  lease.whole = {{.analysis = {}, .executors = {"e0"}, .check_boundaries = false},
+                 {.analysis = {}, .executors = {"e1"}, .check_boundaries = true}};
+  protocol::LeasedJob& job = lease.jobs.emplace_back();
+  job.attempt = AttemptId(1);
+  job.stage = Stage::Whole;
+  job.layer = 1;
+  bench.run(lease);
+  CHECK(bench.stages.calls == std::vector<std::string>{"whole c e1 5"});
+  CHECK(bench.endings[1] == Ending::Done);
 }
 
 TEST_CASE("the compile jobs of a lease are done together, unless it says otherwise") {

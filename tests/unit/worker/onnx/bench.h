@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -64,10 +65,16 @@ struct OnnxBench {
   base::Result<lf::AnalyzeAnswer> try_analyze(
       const std::filesystem::path& file,
       std::vector<std::pair<std::string, std::int64_t>> dims = {}) const {
-    return lf::analyze({.request = {.model_path = file.string(), .dims = std::move(dims)},
+    return try_analyze({.model_path = file.string(), .dims = std::move(dims)});
+  }
+  base::Result<lf::AnalyzeAnswer> try_analyze(
+      domain::AnalyzeRequest request,
+      std::optional<std::filesystem::path> changed_model = std::nullopt) const {
+    return lf::analyze({.request = std::move(request),
                         .blobs = blobs,
                         .shapes_answer = {},
-                        .shapes_folder = {}});
+                        .shapes_folder = {},
+                        .changed_model = std::move(changed_model)});
   }
   domain::ModelAnalysis analyze(const pb::ModelProto& model,
                                 std::vector<std::pair<std::string, std::int64_t>> dims = {}) const {

@@ -23,7 +23,8 @@ struct UnitBench : OnnxBench {
         {.request = {.model_path = write(model).string(), .unit = domain::LayerUnit::Qdq},
          .blobs = blobs,
          .shapes_answer = {},
-         .shapes_folder = {}});
+         .shapes_folder = {},
+         .changed_model = {}});
     INFO((answer ? std::string() : answer.error().text()));
     REQUIRE(answer);
     return answer->analysis;

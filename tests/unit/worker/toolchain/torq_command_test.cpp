@@ -41,6 +41,17 @@ TEST_CASE("a layer is compiled with the words of torq-gen-config, in its order")
               "--torq-debug-info=debug"});
 }
 
+TEST_CASE("a whole model is compiled with its map last, and no executor is disabled") {
+  domain::ChipSpec chip = sl2610();
+  chip.options["compiler_options"] = "--mine=1";
+  const TorqCompileFiles files{
+      .module = "m.mlir", .artifact = "m.vmfb", .map = "map.json", .whole = true};
+  CHECK(torq_compile_arguments(target_of(chip, "nss"), files) ==
+        Words{"m.mlir", "-o", "m.vmfb", "--torq-hw=SL2610", "--dump-compilation-phases-to=phases",
+              "--torq-target-host-triple=native", "--mine=1", "--torq-executor-map=map.json",
+              "--torq-debug-info=debug"});
+}
+
 TEST_CASE("an executor is chosen by disabling the others") {
   const auto flags = [](const std::string& name) { return target_of(sl2610(), name).disable; };
   CHECK(flags("nss") == Words{"--torq-disable-css", "--torq-disable-host"});
@@ -96,6 +107,12 @@ TEST_CASE("a custom target is spelt out of the chip file, or says what it lacks"
   chip.options = {{"hw_id", "7"},           {"lram_size", "4096"},   {"slice_count", "2"},
                   {"css_features", "none"}, {"nss_features", "all"}, {"dma_factor", "0.5"}};
   CHECK(target_of(chip, "nss").hw == "7:4096:2:none:all:8:0.5:native:host:host");
+}
+
+TEST_CASE("the map of a whole model names an executor by place") {
+  CHECK(torq_model_map({{"5:10", "nss"}, {"12:10", "host"}}) ==
+        R"({"op_assignments":{"5:10":{"executor":"nss"},"12:10":{"executor":"host"}}})");
+  CHECK(torq_model_map({}) == R"({"op_assignments":{}})");
 }
 
 TEST_CASE("the map names one executor for the layer") {

@@ -1,0 +1,113 @@
+#include "coordinator/app/chip_choice.h"
+
+#include <algorithm>
+#include <system_error>
+#include <utility>
+
+#include "coordinator/app/chip_catalog.h"
+#include "shared/base/places.h"
+#include "shared/base/text.h"
+
+namespace layerfarm::coordinator::app {
+namespace fs = std::filesystem;
+using base::ErrorCode;
+using base::fail;
+using base::Result;
+
+fs::path worker_program() { return base::program_folder() / "layerfarm-worker"; }
+
+namespace {
+
+/// Every chip that this machine can use now, for people whose chip it cannot.
+std::string usable_chips(const ChipCatalog& catalog) {
+  std::vector<domain::ChipSpec> chips;
+  for (const std::string& name : catalog.names()) {
+    if (auto chip = catalog.chip(name)) chips.push_back(std::move(chip->spec));
+  }
+  std::vector<std::string> found;
+  if (const auto machine = describe_machine(worker_program(), chips)) {
+    for (std::size_t i = 0; i < chips.size(); ++i) {
+      if (machine->abilities[i].found) found.push_back(chips[i].name);
+    }
+  }
+  return found.empty() ? "none; see `layerfarm chips`" : base::join(found);
+}
+
+/// What is missing for a chip, and what to do.
+std::string missing_text(const CatalogChip& chip, const protocol::Ability& ability,
+                         const ChipCatalog& catalog) {
+  std::string out;
+  if (!chip.known) {
+    out = "no chip file is called '" + chip.spec.name +
+          "' (nearest: " + base::join(catalog.nearest(chip.spec.name, 3)) +
+          "), and as a torq target it ";
+  } else {
+    out = "chip " + chip.spec.name + " ";
+  }
+  out += "cannot be used here: " + ability.missing;
+  if (!ability.how_to_get.empty()) out += "\n  " + ability.how_to_get;
+  return out + "\n  Chips that this machine can use now: " + usable_chips(catalog);
+}
+
+/// The chips as the user's options change them, and whether one has another hardware type for it.
+Result<std::vector<domain::ChipSpec>> with_user_options(const std::vector<CatalogChip>& chips,
+                                                        const ToolOptions& options,
+                                                        const ChipCatalog& files, bool& own) {
+  std::vector<domain::ChipSpec> out;
+  for (const CatalogChip& chip : chips) {
+    auto spec = with_tool_options(chip.spec, options);
+    if (!spec) return fail(spec.error());
+    const auto before = files.chip(chip.spec.name);
+    own = own && before && before->spec.hw_type == spec->hw_type;
+    out.push_back(std::move(*spec));
+  }
+  return out;
+}
+
+}  // namespace
+
+bool takes_map(const ChosenChips& chosen, const domain::ChipSpec& chip) {
+  const base::Digest digest = base::digest_of(domain::chip_json(chip));
+  const auto& abilities = chosen.machine.abilities;
+  return std::any_of(abilities.begin(), abilities.end(), [&](const protocol::Ability& ability) {
+    return ability.chip == digest && ability.takes_map;
+  });
+}
+
+Result<ChosenChips> find_chips(const std::string& names, const std::string& chips_dir,
+                               const ToolOptions& options) {
+  std::error_code error;
+  if (!chips_dir.empty() && !fs::is_directory(chips_dir, error)) {
+    return fail(ErrorCode::NotFound, "--chips-dir: no folder " + chips_dir);
+  }
+  const ChipCatalog catalog = ChipCatalog::standard(chips_dir);
+  auto selection = ChipCatalog::standard(chips_dir, options.hw_type).select(names);
+  if (!selection) return fail(selection.error());
+  ChosenChips out;
+  auto changed = with_user_options(selection->chips, options, catalog, out.own_hw_type);
+  if (!changed) return fail(changed.error());
+  const std::vector<domain::ChipSpec>& specs = *changed;
+  auto machine = describe_machine(worker_program(), specs);
+  if (!machine) return fail(machine.error());
+  out.machine = std::move(*machine);
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    const protocol::Ability& ability = out.machine.abilities[i];
+    if (!ability.found && selection->only_found) continue;
+    if (!ability.found)
+      return fail(ErrorCode::Unavailable, missing_text(selection->chips[i], ability, catalog));
+    auto chip = std::make_shared<plan::PlanChip>();
+    chip->spec = specs[i];
+    chip->tool = ability.identity;
+    chip->needs_prepare = ability.needs_prepare;
+    chip->needs_compile = ability.needs_compile;
+    chip->batch = ability.batch;
+    chip->place = out.machine.cpu_model;
+    out.chips.push_back(std::move(chip));
+  }
+  if (out.chips.empty())
+    return fail(ErrorCode::Unavailable,
+                "no chip of this machine can be used; see `layerfarm chips`");
+  return out;
+}
+
+}  // namespace layerfarm::coordinator::app

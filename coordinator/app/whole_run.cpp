@@ -1,0 +1,156 @@
+#include "coordinator/app/whole_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "coordinator/app/layer_facts.h"
+#include "coordinator/app/model_reading.h"
+#include "coordinator/report/compiler_map.h"
+#include "shared/base/files.h"
+
+namespace layerfarm::coordinator::app {
+namespace fs = std::filesystem;
+using base::ErrorCode;
+using base::fail;
+using base::Result;
+
+namespace {
+
+base::Error no_answer(const SequencedEnd& end) {
+  return {end.interrupted ? ErrorCode::Cancelled : ErrorCode::Unavailable, end.reason};
+}
+
+std::string place_text(const domain::SourceLocation& place) {
+  return std::to_string(place.line) + ":" + std::to_string(place.column);
+}
+
+}  // namespace
+
+Result<WholeRunResult> WholeModelRun::go() {
+  auto out = steps();
+  dispatcher_->shut_down();
+  return out;
+}
+
+Result<WholeRunResult> WholeModelRun::steps() {
+  const domain::AnalyzeRequest plain = analyze_request(request_.options.common, request_.model);
+  auto whole = read(plain);
+  if (!whole) return fail(std::move(whole.error()));
+  WholeRunResult out;
+  LayerFactsResult facts = layer_facts(*whole->model, {});
+  if (!facts.warning.empty()) console_.say("[ONNXtoMLIR] " + facts.warning);
+  for (const report::LayerFacts& layer : facts.layers) out.locations[layer.id] = layer.location;
+  auto executors = executors_of(*whole->model, out.locations);
+  if (!executors) return fail(std::move(executors.error()));
+
+  domain::AnalyzeRequest request = plain;
+  request.assignment = *executors;
+  if (request_.takes_map) {
+    // One segment whatever the map says, so every assignment shares it.
+    std::fill(request.assignment.begin(), request.assignment.end(), std::string());
+  } else {
+    executors->clear();
+  }
+  auto split = read(request);
+  if (!split) return fail(std::move(split.error()));
+  auto result = run(*split, std::move(*executors), out.fresh);
+  if (!result) return fail(std::move(result.error()));
+  out.result = std::move(*result);
+  return out;
+}
+
+Result<WholeModelRun::Read> WholeModelRun::read(const domain::AnalyzeRequest& request) {
+  const auto digest = base::digest_of_file(request.model_path);
+  if (!digest) return fail(digest.error());
+  SequencedJob job;
+  job.analyze = request;
+  job.key = domain::analyze_key(*digest, request, request_.reader);
+  if (const auto known = store_.find(job.key);
+      known && !request_.options.common.recompute && known->outcome.analysis) {
+    auto model = stored_analysis(request_.cache, request.model_path, *known->outcome.analysis);
+    if (model) {
+      sequence_.add_known(*dispatcher_, std::move(job));
+      return Read{std::move(*model), *known->outcome.analysis};
+    }
+  }
+  const SequencedEnd end = sequence_.run(*dispatcher_, std::move(job));
+  if (!end.outcome) return fail(no_answer(end));
+  const std::string file = request_.model.filename().string();
+  if (end.outcome->ending != domain::Ending::Done || !end.outcome->analysis) {
+    const std::string why = reading_problem(*end.outcome);
+    return fail(ErrorCode::InvalidInput, why.starts_with(file + ": ") ? why : file + ": " + why);
+  }
+  auto model = stored_analysis(request_.cache, request.model_path, *end.outcome->analysis);
+  if (!model) return fail(std::move(model.error()));
+  return Read{std::move(*model), *end.outcome->analysis};
+}
+
+/// By operator; where segments are made, nothing that is a layer stays without one.
+Result<std::vector<std::string>> WholeModelRun::executors_of(
+    const domain::ModelAnalysis& model, const std::map<std::string, std::string>& locations) {
+  std::vector<report::OperatorPlace> operators(model.operators);
+  if (model.locations.size() == model.operators) {
+    for (std::size_t i = 0; i < operators.size(); ++i)
+      operators[i].place = place_text(model.locations[i]);
+  } else if (request_.assignment.by_layer.empty() && !request_.assignment.by_place.empty()) {
+    return fail(
+        ErrorCode::InvalidInput,
+        "the compiler file goes by line numbers, and this model has none (" +
+            (model.location_problem.empty() ? std::string("the importer sees other operators")
+                                            : model.location_problem) +
+            "); run discover, then run by its report");
+  }
+  for (const domain::Layer& layer : model.layers) {
+    if (!layer.node_index || *layer.node_index >= operators.size()) continue;
+    operators[*layer.node_index].layer_id = layer.id;
+    // A place where another operator stands in the module is none.
+    if (!report::is_line_and_column(locations.at(layer.id)))
+      operators[*layer.node_index].place.clear();
+  }
+  const auto& chip = request_.chip->spec;
+  std::vector<std::string> names;
+  for (const domain::ExecutorSpec& executor : chip.executors) names.push_back(executor.name);
+  report::Assigned assigned = report::assign(request_.assignment, operators, names);
+  const auto say = [&](std::size_t count, const std::string& what) {
+    if (count > 0) console_.say(fmt::format("[ExecutorAssignments] {} {}", count, what));
+  };
+  say(assigned.unmatched, "entries of the file are of no operator of this model");
+  say(assigned.unknown_executors,
+      "entries name executors that chip " + chip.name + " does not have; they are not used");
+  if (request_.takes_map) {
+    say(assigned.unassigned, "layers have no executor; the compiler chooses");
+    return std::move(assigned.executors);
+  }
+  say(assigned.unassigned, "layers have no executor; they run on " + names.back());
+  for (std::size_t i = 0; i < operators.size(); ++i) {
+    if (assigned.executors[i].empty() && !operators[i].layer_id.empty())
+      assigned.executors[i] = names.back();
+  }
+  return std::move(assigned.executors);
+}
+
+Result<report::WholeResult> WholeModelRun::run(const Read& split,
+                                               std::vector<std::string> executors, bool& fresh) {
+  SequencedJob job;
+  job.whole =
+      domain::WholeRequest{split.blob, std::move(executors), request_.options.check_boundaries};
+  job.chip = request_.chip;
+  job.inputs = request_.inputs;
+  job.tolerance = request_.tolerance;
+  job.key = domain::whole_key(*job.whole, *split.model, request_.inputs, request_.chip->spec,
+                              request_.chip->tool, request_.reference);
+  if (const auto known = store_.find(job.key); known && !request_.options.common.recompute) {
+    if (auto result = report::judge_whole(known->outcome, request_.tolerance))
+      return std::move(*result);
+  }
+  fresh = true;
+  const SequencedEnd end = sequence_.run(*dispatcher_, std::move(job));
+  if (!end.outcome) return fail(no_answer(end));
+  auto result = report::judge_whole(*end.outcome, request_.tolerance);
+  if (!result) return fail(ErrorCode::Internal, "its numbers do not decide at this tolerance");
+  return std::move(*result);
+}
+
+}  // namespace layerfarm::coordinator::app

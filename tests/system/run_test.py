@@ -1,0 +1,174 @@
+"""run with the real programs: the whole model by its report or compiler file, split by executor or by torq's map."""
+import json
+import pathlib
+import shutil
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from farm import MODELS, Farm
+from torq_tools import GOLDEN, use_standins
+
+
+class RunFarm(Farm):
+    def run_model(self, model, *arguments, code=None):
+        path = model if isinstance(model, pathlib.Path) else MODELS / f"{model}.onnx"
+        return self.run_farm("run", "--model", path, "--output-dir", self.out, *arguments, code=code)
+
+    def edit(self, model, layer, executor):
+        self.run_farm("edit", self.report_path(model), "--layer", layer, "--executor", executor, code=0)
+
+    def alternate(self, model):
+        """Every layer on another executor than the one before."""
+        report = self.report(model)
+        for place, layer in enumerate(report["ops"]):
+            self.edit(model, layer, report["_executors"][place % 2])
+
+
+class Run(RunFarm):
+    def test_a_mixed_assignment_runs_segment_by_segment(self):
+        self.discover("gen_tiny_transformer", "ort-cpu", code=0)
+        before = self.report("gen_tiny_transformer")
+        self.alternate("gen_tiny_transformer")
+        done = self.run_model("gen_tiny_transformer", "--check-boundaries", code=0)
+        self.assertEqual(done.stdout, "")
+        self.assertIn("Full model gen_tiny_transformer: comparison passed", done.stderr)
+        self.assertIn("--- Full Model Comparison ---\n  Max relative difference: ", done.stderr)
+        report = self.report("gen_tiny_transformer")
+        whole = report["_whole_model"]
+        self.assertEqual(whole["status"], "success")
+        self.assertGreaterEqual(len(whole["segments"]), 3)
+        self.assertEqual(whole["switches"], len(whole["segments"]) - 1)
+        self.assertGreater(whole["bytes_crossed"], 0)
+        self.assertEqual({segment["status"] for segment in whole["segments"]}, {"success"})
+        self.assertEqual({segment["executor"] for segment in whole["segments"]}, {"cpu", "cpu-noopt"})
+        self.assertIn("\n\n--- Full Model Comparison ---\n", report["final_report_text"])
+        self.assertEqual(list(report["ops"]), list(before["ops"]))
+        self.assertEqual(list(report)[-3:], ["discovery_report", "has_critical_failures", "final_report_text"])
+        # The same again comes from the store and writes the same bytes.
+        files = self.files()
+        self.run_model("gen_tiny_transformer", "--check-boundaries", code=0)
+        self.assertEqual(self.files(), files)
+        # A discover begins anew.
+        self.discover("gen_tiny_transformer", "ort-cpu", code=0)
+        self.assertNotIn("_whole_model", self.report("gen_tiny_transformer"))
+
+    def test_it_runs_from_the_compiler_file_alone_and_leaves_it_as_it_is(self):
+        self.discover("gen_odd", "ort-cpu", code=0)
+        self.report_path("gen_odd").unlink()
+        compiler = self.out / "torq_gen_config_gen_odd_compiler.json"
+        content = json.loads(compiler.read_text())
+        for place, entry in list(content["op_assignments"].items())[::2]:
+            entry["executor"] = "cpu-noopt"
+        compiler.write_text(json.dumps(content))
+        files = self.files()
+        done = self.run_model("gen_odd", "--chip", "ort-cpu", code=0)
+        self.assertIn("Full model gen_odd: comparison passed", done.stderr)
+        self.assertRegex(done.stderr, r"Full model gen_odd: [2-9] segment\(s\)")
+        self.assertEqual(self.files(), files)
+
+    def test_it_runs_from_the_report_alone_and_makes_the_compiler_file(self):
+        self.discover("gen_odd", "ort-cpu", code=0)
+        compiler = self.out / "torq_gen_config_gen_odd_compiler.json"
+        content = compiler.read_bytes()
+        compiler.unlink()
+        self.run_model("gen_odd", code=0)
+        self.assertEqual(compiler.read_bytes(), content)
+
+    def test_iree_compiles_each_segment_for_its_backend(self):
+        self.discover("gen_odd", "host-cpu", code=0)
+        self.alternate("gen_odd")
+        self.run_model("gen_odd", code=0)
+        whole = self.report("gen_odd")["_whole_model"]
+        self.assertEqual(whole["status"], "success")
+        self.assertGreaterEqual(len(whole["segments"]), 3)
+        self.assertEqual({segment["executor"] for segment in whole["segments"]}, {"llvm-cpu", "vmvx"})
+
+    def test_another_chip_and_other_settings_are_refused_by_name(self):
+        self.discover("gen_odd", "ort-cpu", code=0)
+        files = self.files()
+        chip = self.run_model("gen_odd", "--chip", "host-cpu", code=1)
+        self.assertIn("is of chip ort-cpu, not of host-cpu", chip.stderr)
+        settings = self.run_model("gen_odd", "--dim", "batch=3", code=1)
+        self.assertIn("dims: {} there, {'batch': 3} here", settings.stderr)
+        self.assertEqual(self.files(), files)
+
+    def test_without_report_and_compiler_file_three_lines_say_what_to_do(self):
+        done = self.run_model("gen_odd", "--chip", "ort-cpu", code=1)
+        lines = done.stderr.strip().split("\n")
+        self.assertEqual(len(lines), 3, done.stderr)
+        self.assertEqual(lines[0], "Error: Config not found for gen_odd")
+        self.assertIn("layerfarm discover --model", lines[2])
+        self.assertIn("--chip ort-cpu", lines[2])
+
+    def test_refused_models(self):
+        self.assertIn("--model is required", self.run_farm("run", code=1).stderr)
+        lite = self.folder / "m.tflite"
+        lite.write_bytes(b"x")
+        self.assertRegex(self.run_model(lite, code=1).stderr, "^Error: ")
+        self.run_farm("run", "--no-such-flag", code=2)
+
+    def test_a_chip_that_takes_no_inputs_fails_and_says_so(self):
+        self.discover("gen_odd", "null")
+        done = self.run_model("gen_odd", code=1)
+        self.assertIn("Full model run failed: the toolchain 'null' takes no inputs", done.stderr)
+        self.assertEqual(self.report("gen_odd")["_whole_model"]["status"], "error")
+
+
+class RunTorq(RunFarm):
+    def setUp(self):
+        super().setUp()
+        self.log = use_standins(self)
+        self.mlp = GOLDEN / "models" / "mlp.onnx"
+
+    def calls(self, program):
+        calls = [json.loads(line) for line in self.log.read_text().splitlines()]
+        return [call for call in calls if call[0] == program]
+
+    def test_the_whole_model_passes_by_its_map_as_it_did_with_torq_gen_config(self):
+        self.run_farm("discover", "--model", self.mlp, "--output-dir", self.out, code=1)
+        self.log.unlink()
+        compiler = (self.out / "torq_gen_config_mlp_compiler.json").read_bytes()
+        done = self.run_model(self.mlp, code=0)
+        self.assertIn("Full model mlp: comparison passed", done.stderr)
+        theirs = json.loads((GOLDEN / "report" / "mlp_plain" / "02" / "torq_gen_config_mlp.json").read_text())
+        numbers = r"--- Full Model Comparison ---\n  Max relative difference: \S+\n  Max absolute difference: \S+\n  Number of differences: 0 out of 4 \[0.00%\]"
+        self.assertRegex(theirs["final_report_text"], numbers)
+        self.assertRegex(self.report("mlp")["final_report_text"], numbers)
+        self.assertEqual((self.out / "torq_gen_config_mlp_compiler.json").read_bytes(), compiler)
+        (compile_call,) = self.calls("torq-compile")
+        self.assertFalse([flag for flag in compile_call if flag.startswith("--torq-disable")])
+        self.assertTrue(compile_call[-2].startswith("--torq-executor-map="))
+        self.assertEqual(len(self.calls("torq-run-module")), 1)
+
+    def test_an_edit_that_picks_a_wrong_executor_shows_in_the_whole_model(self):
+        self.run_farm("discover", "--model", self.mlp, "--output-dir", self.out, code=1)
+        self.edit("mlp", "Mul_silu", "nss")  # gives 1.10 times what it should
+        done = self.run_model(self.mlp, code=1)
+        self.assertIn("Full model comparison failed: ", done.stderr)
+        self.assertEqual(self.report("mlp")["_whole_model"]["status"], "difference")
+        self.edit("mlp", "Sigmoid_gate", "nss")  # refused at compile time
+        done = self.run_model(self.mlp, code=1)
+        self.assertIn("Full model setup failed: ", done.stderr)
+        self.assertIn("Sigmoid", done.stderr)
+
+    def test_the_compiler_file_of_torq_gen_config_is_taken_as_it_is(self):
+        self.out.mkdir()
+        shutil.copy(GOLDEN / "report" / "mlp_plain" / "01" / "torq_gen_config_mlp_compiler.json", self.out)
+        files = self.files()
+        done = self.run_model(self.mlp, code=0)
+        self.assertIn("Full model mlp: comparison passed", done.stderr)
+        self.assertEqual(self.files(), files)
+
+    def test_the_report_of_torq_gen_config_is_taken_and_keeps_its_own(self):
+        self.out.mkdir()
+        golden = GOLDEN / "report" / "mlp_plain" / "01" / "torq_gen_config_mlp.json"
+        shutil.copy(golden, self.out)
+        self.run_model(self.mlp, code=0)
+        ours, theirs = self.report("mlp"), json.loads(golden.read_text())
+        self.assertEqual(ours["ops"], theirs["ops"])
+        self.assertEqual(ours["discovery_report"], theirs["discovery_report"])
+
+
+if __name__ == "__main__":
+    unittest.main()

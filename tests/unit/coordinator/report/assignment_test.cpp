@@ -1,0 +1,114 @@
+#include "coordinator/report/assignment.h"
+
+#include <doctest/doctest.h>
+
+#include "shared/base/files.h"
+
+using namespace layerfarm;
+using namespace layerfarm::coordinator::report;
+
+namespace {
+
+json::Value parsed(const std::string& text) {
+  auto value = json::parse(text, "test");
+  REQUIRE(value);
+  return *value;
+}
+
+const std::string kReport = R"({"ops": {
+  "Conv_c": {"recommended_executor": "nss", "mlir_location": "5:10"},
+  "Relu_r": {"recommended_executor": "host", "mlir_location": "6:10"},
+  "Erf_e": {"recommended_executor": null, "mlir_location": "7:10"},
+  "Old_o": {"recommended_executor": "nss", "_not_in_model": true}
+}, "model_name": "m"})";
+const std::string kCompiler =
+    R"({"op_assignments": {"5:10": {"executor": "css"}, "9:10": {"executor": "nss"}, "x": {"executor": "nss"}}, "model_name": "m"})";
+
+using Names = std::vector<std::string>;
+const std::vector<OperatorPlace> kOperators = {
+    {"Conv_c", "5:10"}, {"Relu_r", "6:10"}, {"Erf_e", "7:10"}};
+const Names kExecutors = {"nss", "css", "host"};
+
+struct Folder {
+  base::ScratchFolder scratch =
+      *base::ScratchFolder::make(std::filesystem::temp_directory_path(), "layerfarm-test");
+  std::filesystem::path path = scratch.path();
+  void write(const std::string& name, const std::string& text) const {
+    std::filesystem::create_directories((path / name).parent_path());
+    REQUIRE(base::write_file_atomically(path / name, text, base::Sync::No));
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a report says executors by layer, a compiler file by line and column") {
+  const auto report = read_assignment(parsed(kReport), "r.json");
+  REQUIRE(report);
+  CHECK(report->by_layer ==
+        std::map<std::string, std::string>{{"Conv_c", "nss"}, {"Relu_r", "host"}});
+  CHECK(report->by_place.empty());
+  const auto compiler = read_assignment(parsed(kCompiler), "c.json");
+  REQUIRE(compiler);
+  CHECK(compiler->by_place == std::map<std::string, std::string>{{"5:10", "css"}, {"9:10", "nss"}});
+}
+
+TEST_CASE("a file with both is read for both; one with neither is refused by name") {
+  const auto both = read_assignment(
+      parsed(
+          R"({"ops": {"Conv_c": {"recommended_executor": "nss"}}, "op_assignments": {"6:10": {"executor": "host"}}})"),
+      "b.json");
+  REQUIRE(both);
+  CHECK(assign(*both, kOperators, kExecutors).executors == Names{"nss", "host", ""});
+  const auto neither = read_assignment(parsed(R"({"model_name": "m"})"), "n.json");
+  REQUIRE_FALSE(neither);
+  CHECK(neither.error().text().find("n.json has neither") == 0);
+}
+
+TEST_CASE("each operator gets its executor; what fits nothing is counted") {
+  const auto report = assign(*read_assignment(parsed(kReport), "r"), kOperators, kExecutors);
+  CHECK(report.executors == Names{"nss", "host", ""});
+  CHECK(report.unassigned == 1);
+  CHECK(report.unmatched == 0);
+  const auto compiler = assign(*read_assignment(parsed(kCompiler), "c"), kOperators, kExecutors);
+  CHECK(compiler.executors == Names{"css", "", ""});
+  CHECK(compiler.unmatched == 1);  // 9:10 is of no operator
+  const auto other = assign(*read_assignment(parsed(kReport), "r"), kOperators, Names{"host"});
+  CHECK(other.executors == Names{"", "host", ""});
+  CHECK(other.unknown_executors == 1);
+}
+
+TEST_CASE("a layer's recommendation wins over a line that an older module had") {
+  AssignmentFile file;
+  file.by_layer = {{"Conv_c", "nss"}};
+  file.by_place = {{"5:10", "host"}};
+  CHECK(assign(file, kOperators, kExecutors).executors == Names{"nss", "", ""});
+}
+
+TEST_CASE("the report comes before the compiler file, and names before contents") {
+  Folder folder;
+  const auto path = [&](const std::string& name) { return folder.path / name; };
+  CHECK(find_assignment(folder.path, "m", "").error().code == base::ErrorCode::NotFound);
+  folder.write("torq_gen_config_other_compiler.json", kCompiler);
+  CHECK(find_assignment(folder.path, "m", "")->path == path("torq_gen_config_other_compiler.json"));
+  folder.write("torq_gen_config_m_compiler.json", kCompiler);
+  auto found = find_assignment(folder.path, "m", "");
+  CHECK(found->path == path("torq_gen_config_m_compiler.json"));
+  CHECK_FALSE(found->is_report);
+  folder.write("torq_gen_config_zz_mac_debug.json", R"({"ops": {}, "model_name": "m"})");
+  CHECK_FALSE(find_assignment(folder.path, "m", "")->is_report);
+  folder.write("torq_gen_config_renamed.json", kReport);
+  CHECK(find_assignment(folder.path, "m", "")->path == path("torq_gen_config_renamed.json"));
+  folder.write("torq_gen_config_m.json", kReport);
+  found = find_assignment(folder.path, "m", "");
+  CHECK(found->path == path("torq_gen_config_m.json"));
+  CHECK(found->is_report);
+  folder.write("c1/torq_gen_config_m.json", kReport);
+  CHECK(find_assignment(folder.path, "m", "c1")->path == path("c1/torq_gen_config_m.json"));
+}
+
+TEST_CASE("a report that cannot be read is not passed over") {
+  Folder folder;
+  folder.write("torq_gen_config_m_compiler.json", kCompiler);
+  folder.write("torq_gen_config_m.json", "{");
+  CHECK(find_assignment(folder.path, "m", "").error().code == base::ErrorCode::InvalidInput);
+}

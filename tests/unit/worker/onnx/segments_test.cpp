@@ -1,0 +1,151 @@
+#include "worker/onnx/segments.h"
+
+#include <string>
+#include <vector>
+
+#include "tests/unit/worker/onnx/bench.h"
+
+using namespace layerfarm;
+using namespace layerfarm::test;
+
+namespace {
+
+using Names = std::vector<std::string>;
+
+std::string ops_of(const pb::ModelProto& module) {
+  std::string out;
+  for (const pb::NodeProto& node : module.graph().node())
+    out += (out.empty() ? "" : " ") + node.op_type();
+  return out;
+}
+
+struct SegmentBench : OnnxBench {
+  base::Result<lf::AnalyzeAnswer> try_split(
+      const pb::ModelProto& model, Names assignment,
+      domain::LayerUnit unit = domain::LayerUnit::Node) const {
+    return lf::analyze({.request = {.model_path = write(model).string(),
+                                    .unit = unit,
+                                    .assignment = std::move(assignment)},
+                        .blobs = blobs,
+                        .shapes_answer = {},
+                        .shapes_folder = {}});
+  }
+  domain::ModelAnalysis split(const pb::ModelProto& model, Names assignment,
+                              domain::LayerUnit unit = domain::LayerUnit::Node) const {
+    auto answer = try_split(model, std::move(assignment), unit);
+    INFO((answer ? std::string() : answer.error().text()));
+    REQUIRE(answer);
+    return answer->analysis;
+  }
+  Names ops(const domain::ModelAnalysis& analysis) const {
+    Names out;
+    for (const domain::Layer& layer : analysis.layers) out.push_back(ops_of(module(layer.module)));
+    return out;
+  }
+};
+
+const char* const kChain = R"((float[4] b, float[4] a) => (float[4] y) {
+    s = Add(a, b)
+    r = Relu(s)
+    m = Mul(r, a)
+    y = Sigmoid(m)
+  })";
+
+}  // namespace
+
+TEST_CASE("a model is cut where its executor changes; the whole of it comes after its segments") {
+  SegmentBench bench;
+  const auto analysis = bench.split(graph_model(kChain), {"e0", "e1", "e0", "e0"});
+  CHECK(analysis.segments == std::vector<domain::Segment>{{"e0", 1}, {"e1", 1}, {"e0", 2}});
+  CHECK(bench.ops(analysis) ==
+        Names{"Add", "Relu", "Mul Sigmoid", "Add Relu Mul Sigmoid", "Add Relu Mul Sigmoid"});
+  const auto& last = analysis.layers[2];
+  CHECK(last.id == "segment 3 (Mul_m .. Sigmoid_y)");
+  CHECK(last.input_names == Names{"r", "a"});
+  CHECK(last.output_names == Names{"y"});
+  CHECK(last.problem.empty());
+  const auto& whole = analysis.layers[3];
+  CHECK(whole.id == "the whole model");
+  CHECK(whole.output_names == Names{"y"});
+  CHECK(analysis.layers[4].output_names == Names{"y", "s", "r"});
+  CHECK(analysis.layers[4].input_names == whole.input_names);
+}
+
+TEST_CASE("inputs of the whole model are drawn in the model's order, not by name") {
+  SegmentBench bench;
+  const auto analysis = bench.split(graph_model(kChain), {"e", "e", "e", "e"});
+  REQUIRE(analysis.layers.size() == 2);  // one segment leaves no boundary
+  const auto& whole = analysis.layers[1];
+  CHECK(whole.input_names == Names{"a", "b"});
+  CHECK(whole.draw_order == std::vector<std::uint32_t>{1, 0});
+  CHECK(analysis.layers[0].draw_order == std::vector<std::uint32_t>{0, 1});
+}
+
+TEST_CASE("what is constant or leads nowhere is in no segment, but stays in the whole model") {
+  SegmentBench bench;
+  const auto analysis = bench.split(graph_model(R"((float[2, 6] x) => (float[3, 4] y)
+  <int64[1] four = {4}, int64[1] three = {3}> {
+    to = Concat<axis = 0>(three, four)
+    z = Reshape(x, to)
+    unused = Sigmoid(x)
+    y = Relu(z)
+  })"),
+                                    {"e1", "e0", "e1", "e0"});
+  CHECK(analysis.segments == std::vector<domain::Segment>{{"e0", 2}});
+  CHECK(bench.ops(analysis) == Names{"Reshape Relu", "Concat Reshape Sigmoid Relu"});
+  CHECK(analysis.layers[0].input_names == Names{"x"});
+  CHECK(analysis.layers[1].output_names == Names{"y"});
+  CHECK(analysis.operators == 4);
+}
+
+TEST_CASE("a value that two segments take, and one that the model gives, leave their segment") {
+  SegmentBench bench;
+  const auto analysis = bench.split(graph_model(R"((float[4] x) => (float[4] y, float[4] r) {
+    r = Relu(x)
+    s = Sigmoid(r)
+    t = Tanh(s)
+    y = Add(t, r)
+  })"),
+                                    {"e0", "e0", "e1", "e0"});
+  CHECK(analysis.segments == std::vector<domain::Segment>{{"e0", 2}, {"e1", 1}, {"e0", 1}});
+  CHECK(analysis.layers[0].output_names == Names{"r", "s"});
+  CHECK(analysis.layers[3].output_names == Names{"y", "r"});  // as the model has them
+  CHECK(analysis.layers[4].output_names == Names{"y", "r", "s", "t"});
+}
+
+TEST_CASE("values that only a body uses pass a boundary too") {
+  SegmentBench bench;
+  const auto analysis = bench.split(graph_model(R"((float[4] x, bool c) => (float[4] y) {
+    r = Relu(x)
+    y = If (c) <
+      then_branch = one () => (float[4] p) { p = Neg(r) },
+      else_branch = two () => (float[4] q) { q = Identity(r) }
+    >
+  })"),
+                                    {"e0", "e1"});
+  REQUIRE(analysis.segments.size() == 2);
+  CHECK(analysis.layers[0].output_names == Names{"r"});
+  CHECK(analysis.layers[1].input_names == Names{"c", "r"});
+}
+
+TEST_CASE("the conversions around a quantized operator go where it goes") {
+  SegmentBench bench;
+  const auto model = graph_model(R"((float[4] x) => (float[4] y)
+  <float s = {0.5}, int8 z = {0}> {
+    xq = QuantizeLinear(x, s, z)
+    xd = DequantizeLinear(xq, s, z)
+    a = Add(xd, xd)
+    aq = QuantizeLinear(a, s, z)
+    y = DequantizeLinear(aq, s, z)
+  })",
+                                 19);
+  const auto analysis = bench.split(model, {"host", "", "htp", "", "host"}, domain::LayerUnit::Qdq);
+  CHECK(analysis.segments == std::vector<domain::Segment>{{"host", 1}, {"htp", 3}, {"host", 1}});
+}
+
+TEST_CASE("an assignment of another model is refused") {
+  SegmentBench bench;
+  const auto answer = bench.try_split(graph_model(kChain), {"e0"});
+  REQUIRE_FALSE(answer);
+  CHECK(answer.error().text() == "the assignment is of 1 operators, the model has 4");
+}

@@ -1,0 +1,180 @@
+#include "worker/onnx/segments.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+#include "worker/onnx/layer_units.h"
+#include "worker/onnx/segment_order.h"
+
+namespace layerfarm::worker::onnx {
+namespace {
+
+using Nodes = std::vector<const pb::NodeProto*>;
+
+Nodes operators_of(const pb::GraphProto& graph) {
+  Nodes out;
+  for (const pb::NodeProto& node : graph.node()) {
+    if (!is_constant_node(node)) out.push_back(&node);
+  }
+  return out;
+}
+
+/// An executor for each operator. Where a layer is several operators, its main one has the name and
+/// the others follow it.
+std::vector<std::string> spread(const LoadedModel& model, const Nodes& operators,
+                                const domain::AnalyzeRequest& request) {
+  std::vector<std::string> out = request.assignment;
+  if (request.unit == domain::LayerUnit::Node) return out;
+  std::unordered_map<const pb::NodeProto*, std::size_t> place;
+  for (const pb::NodeProto* node : operators) place.emplace(node, place.size());
+  for (const NodeGroup& group : layer_groups(model, request.unit)) {
+    const std::string& executor = request.assignment[place.at(&group.main())];
+    for (const pb::NodeProto* node : group.nodes) {
+      std::string& own = out[place.at(node)];
+      if (own.empty()) own = executor;
+    }
+  }
+  return out;
+}
+
+class Splitter {
+ public:
+  Splitter(const LoadedModel& model, const Constants& constants)
+      : graph_(model.proto.graph()), constants_(constants), operators_(operators_of(graph_)) {
+    for (std::size_t i = 0; i < operators_.size(); ++i) {
+      for (const std::string& name : operators_[i]->output()) {
+        if (!name.empty()) maker_[name] = i;
+      }
+    }
+    for (const pb::ValueInfoProto& output : graph_.output()) {
+      if (maker_.contains(output.name())) results_.push_back(output.name());
+    }
+    needs_.resize(operators_.size());
+    for (std::size_t i = 0; i < operators_.size(); ++i) {
+      std::unordered_set<std::size_t> makers;
+      for (const std::string& name : used_names(*operators_[i])) {
+        const auto made = maker_.find(name);
+        // A constant is part of every segment that takes it.
+        if (made != maker_.end() && constants_.find(name) == nullptr) makers.insert(made->second);
+      }
+      needs_[i].assign(makers.begin(), makers.end());
+      std::sort(needs_[i].begin(), needs_[i].end());
+    }
+  }
+
+  [[nodiscard]] const Nodes& operators() const { return operators_; }
+
+  SegmentedModel split(const std::vector<std::string>& executors) const {
+    SegmentedModel out;
+    const std::vector<std::size_t> live = live_operators();
+    std::unordered_map<std::size_t, std::size_t> number;  // among the live ones
+    for (const std::size_t i : live) number.emplace(i, number.size());
+    std::vector<std::string> names;
+    std::vector<std::size_t> executor_of;
+    std::vector<std::vector<std::size_t>> needs;
+    for (const std::size_t i : live) {
+      const auto known = std::find(names.begin(), names.end(), executors[i]);
+      executor_of.push_back(static_cast<std::size_t>(known - names.begin()));
+      if (known == names.end()) names.push_back(executors[i]);
+      std::vector<std::size_t>& own = needs.emplace_back();
+      for (const std::size_t need : needs_[i]) own.push_back(number.at(need));
+    }
+    for (const Part& part : order_parts(needs, executor_of)) {
+      NodeGroup& group = out.groups.emplace_back();
+      for (const std::size_t item : part.items) group.nodes.push_back(operators_[live[item]]);
+      out.segments.push_back(
+          {names[part.executor], static_cast<std::uint32_t>(group.nodes.size())});
+    }
+    set_results(out.groups);
+    for (std::size_t i = 0; i < out.groups.size(); ++i)
+      out.ids.push_back("segment " + std::to_string(i + 1) + " (" + span_of(out.groups[i]) + ")");
+    add_whole(out);
+    return out;
+  }
+
+ private:
+  /// Those that something of the model's results rests on; rising.
+  [[nodiscard]] std::vector<std::size_t> live_operators() const {
+    std::vector<bool> live(operators_.size(), false);
+    for (const std::string& name : results_) live[maker_.at(name)] = true;
+    for (std::size_t i = operators_.size(); i-- > 0;) {
+      if (!live[i]) continue;
+      for (const std::size_t need : needs_[i]) live[need] = true;
+    }
+    std::vector<std::size_t> out;
+    for (std::size_t i = 0; i < live.size(); ++i) {
+      if (live[i]) out.push_back(i);
+    }
+    return out;
+  }
+
+  /// What another segment takes, or the model gives.
+  void set_results(std::vector<NodeGroup>& groups) const {
+    std::unordered_set<std::string> wanted(results_.begin(), results_.end());
+    for (const NodeGroup& group : groups) {
+      for (std::string& name : group.inputs()) {
+        if (constants_.find(name) == nullptr) wanted.insert(std::move(name));
+      }
+    }
+    for (NodeGroup& group : groups) {
+      for (const pb::NodeProto* node : group.nodes) {
+        for (const std::string& name : node->output()) {
+          if (wanted.contains(name)) group.results.push_back(name);
+        }
+      }
+    }
+  }
+
+  void add_whole(SegmentedModel& out) const {
+    const std::size_t segments = out.segments.size();
+    out.groups.push_back({.nodes = operators_, .results = results_});
+    out.ids.emplace_back("the whole model");
+    if (segments < 2) return;
+    NodeGroup probed = out.groups.back();
+    for (std::size_t i = 0; i < segments; ++i) {
+      for (const std::string& name : out.groups[i].results) {
+        if (std::find(results_.begin(), results_.end(), name) == results_.end())
+          probed.results.push_back(name);
+      }
+    }
+    out.groups.push_back(std::move(probed));
+    out.ids.emplace_back("the whole model with its boundaries");
+  }
+
+  static std::string span_of(const NodeGroup& group) {
+    const auto name_of = [](const pb::NodeProto& node) {
+      return node.op_type() + "_" + (node.output_size() == 0 ? node.name() : node.output(0));
+    };
+    const std::string first = name_of(*group.nodes.front());
+    return group.nodes.size() == 1 ? first : first + " .. " + name_of(*group.nodes.back());
+  }
+
+  const pb::GraphProto& graph_;
+  const Constants& constants_;
+  Nodes operators_;
+  std::unordered_map<std::string, std::size_t> maker_;
+  std::vector<std::vector<std::size_t>> needs_;
+  std::vector<std::string> results_;  ///< of the model, those that an operator makes
+};
+
+}  // namespace
+
+base::Result<SegmentedModel> split_model(const LoadedModel& model,
+                                         const domain::AnalyzeRequest& request,
+                                         const Constants& constants) {
+  const Splitter splitter(model, constants);
+  const std::size_t operators = splitter.operators().size();
+  if (request.assignment.size() != operators) {
+    return base::fail(base::ErrorCode::InvalidInput,
+                      "the assignment is of " + std::to_string(request.assignment.size()) +
+                          " operators, the model has " + std::to_string(operators));
+  }
+  SegmentedModel out = splitter.split(spread(model, splitter.operators(), request));
+  if (out.segments.empty())
+    return base::fail(base::ErrorCode::InvalidInput, "no operator makes any of its outputs");
+  return out;
+}
+
+}  // namespace layerfarm::worker::onnx
