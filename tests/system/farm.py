@@ -14,9 +14,9 @@ MODELS = pathlib.Path(__file__).resolve().parent.parent / "data" / "models"
 LONGEST = 240  # seconds; no wait in these tests is longer
 
 
-def onnx_model(nodes, inputs, outputs):
+def onnx_model(nodes, inputs, outputs, constants=()):
     """Bytes of an ONNX model of opset 17. Nodes are (op type, inputs, outputs), values (name, element type, dims); a dim is a number or a
-    name."""
+    name. Constants are (name, element type, dims, raw bytes)."""
 
     def varint(number):
         out = b""
@@ -40,6 +40,8 @@ def onnx_model(nodes, inputs, outputs):
     for op_type, taken, made in nodes:
         graph += part(1, b"".join(part(1, name) for name in taken) + b"".join(part(2, name) for name in made) + part(4, op_type))
     graph += part(2, "graph")
+    for name, dtype, dims, raw in constants:
+        graph += part(5, b"".join(number(1, dim) for dim in dims) + number(2, dtype) + part(8, name) + part(9, raw))
     graph += b"".join(part(11, value(*each)) for each in inputs) + b"".join(part(12, value(*each)) for each in outputs)
     return number(1, 8) + part(7, graph) + part(8, number(2, 17))
 

@@ -91,6 +91,22 @@ TEST_CASE("a report's setup comes back from what the store keeps of it") {
   CHECK(back->options == bench.setup.options);
 }
 
+TEST_CASE("a subgraph's setup comes back with the names of its own") {
+  Bench bench;
+  domain::ModelAnalysis part = *bench.setup.model;
+  part.subgraph = {3, 4};
+  CHECK(subgraph_suffix(*bench.setup.model).empty());
+  bench.setup.suffix = subgraph_suffix(part);
+  bench.setup.paths = report::report_paths(bench.out, "m", bench.setup.suffix);
+  const auto analysis =
+      *base::BlobFolder(bench.cache / "blobs").put(protocol::encode_analysis(part));
+  const auto back = setup_of(run_file_of(bench.setup, "/models/m.onnx", analysis), bench.cache);
+  REQUIRE(back.has_value());
+  CHECK(back->model_name == "m");
+  CHECK(back->suffix == "_subgraph_3_4");
+  CHECK(back->paths.report == bench.out / "torq_gen_config_m_subgraph_3_4.json");
+}
+
 TEST_CASE("a pruned analysis is said, not guessed") {
   const Bench bench;
   store::RunFile file = run_file_of(bench.setup, "/models/m.onnx", base::digest_of("pruned"));

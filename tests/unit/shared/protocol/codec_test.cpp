@@ -260,6 +260,8 @@ TEST_CASE("an analysis comes back as it was") {
   analysis.segments = {{"htp", 3}};
   analysis.locations = {{17, 10, "Conv"}};
   analysis.notes = {"n"};
+  analysis.subgraph = {2, 5};
+  analysis.skipped = "why";
   const auto back = decode_analysis(encode_analysis(analysis));
   REQUIRE(back.has_value());
   CHECK(*back == analysis);
