@@ -6,6 +6,7 @@
 #include "coordinator/report/compare.h"
 #include "coordinator/report/report_files.h"
 #include "coordinator/report/view_text.h"
+#include "shared/base/text.h"
 
 namespace layerfarm::coordinator::app {
 namespace {
@@ -57,7 +58,7 @@ base::Result<int> compare(const CompareOptions& options, std::ostream& out, std:
   if (options.json) {
     out << report::json::text_of(report::compare_json(*differences, names)) << "\n";
   } else {
-    out << report::compare_text(*differences, names);
+    out << base::printable(report::compare_text(*differences, names));
   }
   return differences->count() == 0 ? kSame : kDifferent;
 }

@@ -10,6 +10,7 @@
 #include "coordinator/report/view_text.h"
 #include "shared/base/exit_code.h"
 #include "shared/base/files.h"
+#include "shared/base/text.h"
 
 namespace layerfarm::coordinator::app {
 namespace {
@@ -66,21 +67,22 @@ base::Result<int> change(const fs::path& path, const EditOptions& options, std::
   const std::vector<std::string> layers = report::select_layers(*config, options.layer);
   if (layers.empty()) {
     err << "Error: No layers match '" << options.layer
-        << "'.\nAvailable layers: " << report::some_layers(*config) << "\n";
+        << "'.\nAvailable layers: " << base::printable(report::some_layers(*config)) << "\n";
     return code(base::ExitCode::Failed);
   }
   if (auto fine = report::check_edit(*config, edit); !fine)
     return base::fail(std::move(fine.error()));
   if (layers.size() > 1) {
     out << "Batch edit: " << layers.size() << " layer(s) match '" << options.layer << "'\n";
-    for (const std::string& layer : layers) out << "  - " << layer << "\n";
+    for (const std::string& layer : layers) out << "  - " << base::printable(layer) << "\n";
   }
   if (edit.executor || edit.fp_avg_tol || edit.fp_max_tol) {
     report::apply_edit(*config, layers, edit);
     if (auto done = write_files(path, *config, err); !done)
       return base::fail(std::move(done.error()));
   }
-  out << report::edit_lines(*config, layers, edit, report::compiler_path_of(path).string());
+  out << base::printable(
+      report::edit_lines(*config, layers, edit, report::compiler_path_of(path).string()));
   return code(base::ExitCode::Success);
 }
 
@@ -90,7 +92,7 @@ base::Result<int> edit_or_list(const EditOptions& options, std::ostream& out, st
   if (options.list) {
     const auto config = load_report(*path);
     if (!config) return base::fail(config.error());
-    out << report::list_layers(*config, *options.list);
+    out << base::printable(report::list_layers(*config, *options.list));
     return code(base::ExitCode::Success);
   }
   if (options.layer.empty()) {

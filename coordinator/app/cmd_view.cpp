@@ -7,6 +7,7 @@
 #include "coordinator/report/report_files.h"
 #include "coordinator/report/view_text.h"
 #include "shared/base/exit_code.h"
+#include "shared/base/text.h"
 
 namespace layerfarm::coordinator::app {
 namespace {
@@ -45,7 +46,7 @@ base::Result<Target> target_of(const ViewOptions& options) {
 int show(const report::json::Value& file, const Target& target, const ViewOptions& options,
          std::ostream& out, std::ostream& err) {
   if (report::is_compiler_file(file)) {
-    out << report::view_compiler(file);
+    out << base::printable(report::view_compiler(file));
     return code(base::ExitCode::Success);
   }
   if (report::is_unfinished(file)) {
@@ -54,15 +55,16 @@ int show(const report::json::Value& file, const Target& target, const ViewOption
            "it.\n";
   }
   if (target.layer.empty()) {
-    out << report::view_summary(file, options.colour ? report::Colour::Yes : report::Colour::No);
+    out << base::printable(
+        report::view_summary(file, options.colour ? report::Colour::Yes : report::Colour::No));
     return code(base::ExitCode::Success);
   }
   if (const auto text = report::view_layer(file, target.layer)) {
-    out << *text;
+    out << base::printable(*text);
     return code(base::ExitCode::Success);
   }
   out << "Layer '" << target.layer
-      << "' not found.\nAvailable layers: " << report::some_layers(file) << "\n";
+      << "' not found.\nAvailable layers: " << base::printable(report::some_layers(file)) << "\n";
   return code(options.compat ? base::ExitCode::Success : base::ExitCode::Failed);
 }
 

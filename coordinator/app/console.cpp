@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <utility>
 
+#include "shared/base/text.h"
+
 namespace layerfarm::coordinator::app {
 namespace fs = std::filesystem;
 
@@ -28,14 +30,14 @@ Console::Console(Settings settings)
 void Console::to_console(std::string_view text) {
   if (settings_.quiet) return;
   clear_live();
-  std::string line(text);
+  std::string line = base::printable(text);
   line += '\n';
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 
 void Console::to_file(std::string_view text) {
   if (!file_) return;
-  std::string line(text);
+  std::string line = base::printable(text);
   line += '\n';
   std::fwrite(line.data(), 1, line.size(), file_.get());
   std::fflush(file_.get());
@@ -59,7 +61,7 @@ void Console::say_detail(std::string_view text) {
 }
 
 void Console::error(std::string_view text) {
-  const std::string line = "Error: " + std::string(text);
+  const std::string line = "Error: " + base::printable(text);
   // Also when quiet: an exit code alone helps nobody.
   clear_live();
   std::fprintf(stderr, "%s\n", line.c_str());
@@ -75,7 +77,7 @@ void Console::live(std::string_view line) {
   if (!terminal_ || settings_.quiet) return;
   // A line wider than the terminal would wrap and could not be taken back.
   std::string text = "\r\x1b[K";
-  text += line.substr(0, width() > 1 ? width() - 1 : 1);
+  text += base::printable(line).substr(0, width() > 1 ? width() - 1 : 1);
   std::fwrite(text.data(), 1, text.size(), stderr);
   std::fflush(stderr);
   live_shown_ = true;

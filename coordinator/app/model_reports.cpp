@@ -58,13 +58,14 @@ Result<report::ReportPaths> ModelReports::place(const Reading& reading, const st
   const bool dry_run = request_.options.dry_run;
   fs::path folder = request_.output_folder / model.folder;
   if (request_.chips.size() > 1) folder /= chip;
+  report::ReportPaths paths =
+      report::report_paths(folder, model.name, subgraph_suffix(*reading.model));
+  if (auto fit = report::check_names_fit(paths); !fit) return fail(fit.error());
   std::error_code error;
   if (!dry_run) fs::create_directories(folder, error);
   if (error)
     return fail(ErrorCode::Internal,
                 "cannot make the folder " + folder.string() + ": " + error.message());
-  report::ReportPaths paths =
-      report::report_paths(folder, model.name, subgraph_suffix(*reading.model));
   if (request_.chips.size() > 1) return paths;
   // One chip takes the classic names; another chip's files there move out of the way (design.md,
   // section 8).

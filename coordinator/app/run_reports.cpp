@@ -21,6 +21,8 @@ std::string layer_text(const std::string& layer, const ReportSetup& setup) {
   return setup.label.empty() ? layer : layer + " (" + setup.label + ")";
 }
 
+constexpr base::Duration kWellAgain = std::chrono::seconds(10);
+
 /// The engine that makes references wherever it can.
 constexpr std::string_view kReferenceEngine = "onnxruntime";
 
@@ -199,17 +201,26 @@ void RunReports::write_due(base::Time now) {
   }
 }
 
+/// On a disk that is nearly full a write works now and then: that is no news.
+void RunReports::say_when_over(OpenReport& report, report::Phase phase) {
+  const base::Time now = base::MonotonicClock().now();
+  if (!report.well_since) report.well_since = now;
+  if (phase == report::Phase::Running && now - *report.well_since < kWellAgain) return;
+  console_.say("[ExecutorJSON] " + report.setup.paths.report.string() + " can be written again");
+  report.trouble.clear();
+  report.well_since.reset();
+}
+
 bool RunReports::write(OpenReport& report, report::Phase phase) {
   auto written = report.writer->write(phase);
   if (!written) {
     // Said once per kind of trouble: a full disk fails every second.
     if (report.trouble != written.error().text()) console_.error(written.error().text());
     report.trouble = written.error().text();
+    report.well_since.reset();
     return false;
   }
-  if (!report.trouble.empty())
-    console_.say("[ExecutorJSON] " + report.setup.paths.report.string() + " can be written again");
-  report.trouble.clear();
+  if (!report.trouble.empty()) say_when_over(report, phase);
   for (const std::string& warning : written->warnings)
     console_.say("[CompilerJSON] " + report.setup.line_start() + warning);
   for (const std::string& layer : written->taken_over.edited) {

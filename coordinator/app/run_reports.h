@@ -45,7 +45,8 @@ struct OpenReport {
   std::uint64_t fresh = 0;
   std::uint64_t stored = 0;
   std::vector<bool> settled;  ///< by layer x executors + executor: this run has a verdict
-  std::string trouble;        ///< why the last write failed; empty = it did not
+  std::string trouble;  ///< the write error that was said last; empty = none, or said to be over
+  std::optional<base::Time> well_since;  ///< of the first write that worked since `trouble`
 };
 
 /// "" or `_subgraph_<i>_<j>`.
@@ -89,6 +90,7 @@ class RunReports {
   [[nodiscard]] bool finish(report::Phase phase);
 
  private:
+  void say_when_over(OpenReport& report, report::Phase phase);
   bool write(OpenReport& report, report::Phase phase);
   void judge_again(OpenReport& report, const report::Takeover& takeover);
 

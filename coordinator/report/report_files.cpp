@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <climits>
 
 #include "shared/base/files.h"
 
@@ -16,6 +17,17 @@ ReportPaths report_paths(const fs::path& folder, std::string_view model_name,
   const std::string stem = "torq_gen_config_" + std::string(model_name) + std::string(suffix);
   return {folder / (stem + ".json"), folder / (stem + "_compiler.json"),
           folder / (stem + "_mac_debug.json")};
+}
+
+base::Result<void> check_names_fit(const ReportPaths& paths) {
+  // The longest of the three, while it is being written.
+  const std::string name = paths.macs.filename().string();
+  const std::size_t length = name.size() + base::kTemporarySuffixLength;
+  if (length <= NAME_MAX) return {};
+  const std::size_t over = length - NAME_MAX;
+  return base::fail(base::ErrorCode::InvalidInput,
+                    "the model's name is too long for its files: " + name + " must be " +
+                        std::to_string(over) + " byte(s) shorter; rename or link the model");
 }
 
 fs::path compiler_path_of(const fs::path& report) {

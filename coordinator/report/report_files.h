@@ -25,6 +25,9 @@ struct ReportPaths {
 /// `_subgraph_<i>_<j>`.
 [[nodiscard]] ReportPaths report_paths(const std::filesystem::path& folder,
                                        std::string_view model_name, std::string_view suffix = "");
+/// InvalidInput when a file system would refuse one of the names (255 bytes, with what
+/// write_file_atomically adds while it writes).
+[[nodiscard]] base::Result<void> check_names_fit(const ReportPaths& paths);
 /// The compiler file beside a report, whatever the report is called.
 [[nodiscard]] std::filesystem::path compiler_path_of(const std::filesystem::path& report);
 /// What a compiler file's report is called: without `_compiler`; where that changes nothing, with

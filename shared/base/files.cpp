@@ -85,7 +85,9 @@ Result<Bytes> read_file(const std::filesystem::path& path, std::uint64_t limit) 
 
 Result<void> write_file_atomically(const std::filesystem::path& path, BytesView content,
                                    Sync sync) {
-  std::string temporary = path.string() + ".XXXXXX";
+  constexpr std::string_view kSuffix = ".XXXXXX";
+  static_assert(kSuffix.size() == kTemporarySuffixLength);
+  std::string temporary = path.string().append(kSuffix);
   const Descriptor file(::mkostemp(temporary.data(), O_CLOEXEC));
   if (file.get() < 0) return fail(os_error("cannot write " + path.string(), errno));
   // mkostemp gives 0600; what is written here is meant to be read like any other output file.

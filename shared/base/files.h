@@ -15,6 +15,8 @@ namespace layerfarm::base {
                                       std::uint64_t limit = std::uint64_t{1} << 31);
 
 enum class Sync { Yes, No };
+/// Bytes that the temporary file's name is longer than that of the file.
+inline constexpr std::size_t kTemporarySuffixLength = 7;
 /// Temporary file beside it, optional fsync of file and folder, rename: readers see the old or the
 /// new content, nothing between.
 [[nodiscard]] Result<void> write_file_atomically(const std::filesystem::path& path,

@@ -12,5 +12,8 @@ namespace layerfarm::base {
                                std::string_view separator = ", ");
 /// Whether two ASCII words differ in capitals at most.
 [[nodiscard]] bool equal_any_case(std::string_view a, std::string_view b);
+/// `text` for a terminal or a log: control codes become `?`, since names come from files that
+/// anybody may have made. Line ends, tabs and colours (ESC [ digits m) stay.
+[[nodiscard]] std::string printable(std::string_view text);
 
 }  // namespace layerfarm::base

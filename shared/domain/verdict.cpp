@@ -72,6 +72,12 @@ void add_reason(std::string& reason, const std::string& more) {
   reason += more;
 }
 
+/// For what several outputs can have in common.
+void add_reason_once(std::string& reason, const std::string& more) {
+  if (("; " + reason + "; ").find("; " + more + "; ") == std::string::npos)
+    add_reason(reason, more);
+}
+
 }  // namespace
 
 std::string_view status_name(Status status) {
@@ -106,7 +112,7 @@ std::optional<Judgement> judge(const std::vector<Comparison>& outputs, std::size
     out.total += output.total;
     if (!output.failure.empty()) {
       failed = true;
-      add_reason(out.reason, output.failure);
+      add_reason_once(out.reason, output.failure);
     }
     if (!was_compared(output)) continue;
     out.max_abs_diff = std::max(out.max_abs_diff.value_or(0), output.max_abs);

@@ -132,12 +132,20 @@ class Farm(unittest.TestCase):
 
     def workers_of(self, pid):
         """Worker processes that a coordinator started."""
+        return self.children_of(pid, "layerfarm-work")
+
+    def launchers_of(self, pid):
+        """The processes of its workers that start the tools."""
+        return [child for worker in self.workers_of(pid) for child in self.children_of(worker, "layerfarm-launc")]
+
+    @staticmethod
+    def children_of(pid, name):
         found = []
         for entry in pathlib.Path("/proc").iterdir():
             try:
                 stat = (entry / "stat").read_text()
-                name = stat.split("(", 1)[1].rsplit(")", 1)[0]
-                if int(stat.rsplit(")", 1)[1].split()[1]) == pid and name.startswith("layerfarm-work"):
+                its_name = stat.split("(", 1)[1].rsplit(")", 1)[0]
+                if int(stat.rsplit(")", 1)[1].split()[1]) == pid and its_name.startswith(name):
                     found.append(int(entry.name))
             except (OSError, IndexError, ValueError):
                 continue

@@ -113,6 +113,18 @@ class Kills(Farm):
         self.assertIn("SIGKILL", err)
         self.assertEqual(self.files(), self.undisturbed())
 
+    def test_a_killed_launcher_takes_its_worker_along_and_nothing_is_blamed(self):
+        self.slow()
+        run = self.start("discover", "--model", MODELS / "gen_repeat_cnn.onnx", "--chip", "slow", "--workers", "2", "--output-dir", self.out)
+        for _ in range(2):
+            self.wait_until(lambda: len(self.workers_of(run.pid)) == 2 and len(self.launchers_of(run.pid)) == 2, "two workers")
+            time.sleep(0.1)
+            os.kill(random.choice(self.launchers_of(run.pid)), signal.SIGKILL)
+        out, err = run.communicate(timeout=LONGEST)
+        self.assertEqual(run.returncode, 0, err)
+        self.assertIn("ended from outside", err)
+        self.assertEqual(self.files(), self.undisturbed())
+
     def test_a_killed_coordinator_loses_only_what_was_under_way(self):
         self.slow()
         arguments = ("discover", "--model", MODELS / "gen_repeat_cnn.onnx", "--chip", "slow", "--workers", "2", "--output-dir", self.out)

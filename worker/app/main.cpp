@@ -157,7 +157,7 @@ int work(const Arguments& arguments, worker::process::Launcher& launcher) {
        machine_memory()},
       runner, helpers, blobs, stages);
   worker::app::LoopSettings settings{arguments.connect, introduce(arguments, chips),
-                                     arguments.parent};
+                                     arguments.parent, launcher.pid()};
   return worker::app::serve(settings, cancel,
                             [&](const protocol::Lease& lease, worker::app::LeaseControl& control) {
                               lease_runner.run(lease, control);

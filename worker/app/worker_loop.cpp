@@ -39,10 +39,13 @@ class Loop {
     ::sigaddset(&wanted, SIGINT);
     signals_ = ::signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
     if (parent_ != 0) parent_fd_ = static_cast<int>(::syscall(SYS_pidfd_open, parent_, 0));
+    if (settings.launcher != 0)
+      launcher_fd_ = static_cast<int>(::syscall(SYS_pidfd_open, settings.launcher, 0));
   }
   ~Loop() {
-    if (signals_ >= 0) ::close(signals_);
-    if (parent_fd_ >= 0) ::close(parent_fd_);
+    for (const int descriptor : {signals_, parent_fd_, launcher_fd_}) {
+      if (descriptor >= 0) ::close(descriptor);
+    }
   }
   Loop(const Loop&) = delete;
   Loop& operator=(const Loop&) = delete;
@@ -56,9 +59,17 @@ class Loop {
 
  private:
   void turn() {
-    const std::array<int, 3> descriptors = {events_.fd(), signals_,
-                                            parent_fd_ >= 0 ? parent_fd_ : signals_};
+    const std::array<int, 4> descriptors = {events_.fd(), signals_,
+                                            parent_fd_ >= 0 ? parent_fd_ : signals_,
+                                            launcher_fd_ >= 0 ? launcher_fd_ : signals_};
     const transport::Ready ready = transport::wait(socket_, descriptors, until_next());
+    if (launcher_fd_ >= 0 && ready.descriptors[3]) {
+      // Before anything is told: what failed now failed for want of it, and is done by another.
+      spdlog::error(
+          "the process that starts the tools was ended from outside; this worker ends too");
+      exit_code_ = 1;
+      return;
+    }
     if (ready.socket) receive();
     // Once more after a while: what came soon after the last look does not wake.
     if (ready.descriptors[0] || clock_.now() >= look_again_) take_events();
@@ -167,6 +178,7 @@ class Loop {
   base::Time look_again_ = base::Time::max();
   int parent_ = 0;
   int parent_fd_ = -1;
+  int launcher_fd_ = -1;
   int signals_ = -1;
   std::uint64_t sequence_ = 0;
   std::optional<int> exit_code_;

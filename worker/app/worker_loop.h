@@ -13,6 +13,7 @@ struct LoopSettings {
   std::string endpoint;  ///< where the coordinator listens
   protocol::Hello self;  ///< what this worker says of itself
   int parent = 0;        ///< leave at once when this process is gone; 0 = nobody's child
+  int launcher = 0;      ///< end with an error when this process is gone: no tool can be started
 };
 
 /// Serves the coordinator until it says Stop, a signal comes or the parent is gone. SIGTERM and

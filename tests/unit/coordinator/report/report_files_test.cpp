@@ -38,6 +38,18 @@ TEST_CASE("the three files of a report and of a subgraph") {
   CHECK(report_path_of("x/map.json") == "x/map_report.json");
 }
 
+TEST_CASE("a name that fits is one that can be written, one byte more is refused") {
+  const Folder folder;
+  constexpr std::size_t kMost = 255 - 16 - 15 - 7;  // torq_gen_config_, _mac_debug.json, .XXXXXX
+  const ReportPaths longest = report_paths(folder / "", std::string(kMost, 'm'));
+  REQUIRE(check_names_fit(longest));
+  for (const fs::path& path : {longest.report, longest.compiler, longest.macs})
+    CHECK(base::write_file_atomically(path, "{}", base::Sync::No));
+  const auto refused = check_names_fit(report_paths(folder / "", std::string(kMost + 1, 'm')));
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().text().find("1 byte(s) shorter") != std::string::npos);
+}
+
 TEST_CASE("a file is read only when it is a JSON object with objects in it") {
   const Folder folder;
   CHECK(load_config(folder / "none.json").error().code == base::ErrorCode::NotFound);

@@ -55,7 +55,8 @@ struct Folder {
   }
   /// What `edit` does to the file.
   void edit(const std::string& layer, const Edit& change) const {
-    auto lock = FolderLock::take(path());
+    const auto lock = FolderLock::take(path());
+    REQUIRE(lock);
     json::Value file = report();
     apply_edit(file, {layer}, change);
     REQUIRE(base::write_file_atomically(path() / "torq_gen_config_m.json", json::text_of(file),
@@ -120,7 +121,11 @@ TEST_CASE("edits in a loop beside a writing run are never lost") {
   while (!done) {
     run.state.settle(place++ % kLayers, 1,
                      CaseResult{.status = domain::Status::Success, .note = std::to_string(place)});
-    REQUIRE(run.writer.write(Phase::Running));
+    // On a machine on its knees a write may have to be left for the next time.
+    if (const auto written = run.writer.write(Phase::Running); !written)
+      CHECK(written.error().code == base::ErrorCode::Unavailable);
+    // A run writes at most once a second: it does not starve whoever waits for the lock.
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   editor.join();
   REQUIRE(run.writer.write(Phase::Finished));

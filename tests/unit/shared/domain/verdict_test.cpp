@@ -60,6 +60,8 @@ TEST_CASE("reasons are worded as the spec says and joined") {
   CHECK(text({compared<std::uint8_t>(DType::Bool, {1, 0}, {1, 1})}, 1) ==
         "1/2 boolean differences");
   CHECK(text({floats({1, NAN}, {3, 1})}, 1) == "NaN positions differ; 1/2 exceed fp_max_tol 0.01");
+  CHECK(text({floats({1, NAN}, {3, 1}), floats({NAN}, {1})}, 2) ==
+        "NaN positions differ; 1/2 exceed fp_max_tol 0.01");
   CHECK(text({floats({1, 2}, {0, 0})}, 1) == "output is all zero; 2/2 exceed fp_max_tol 0.01");
   CHECK(text({floats({1, 2}, {1})}, 1) == "size differs: 2 vs 1");
   CHECK(text({floats({1}, {1})}, 2) == "number of outputs differ: 2 vs 1");
