@@ -136,11 +136,12 @@ Result<CatalogChip> ChipCatalog::chip(const std::string& name) const {
     if (!text) return fail(text.error());
     auto spec = domain::parse_chip(*text, path.string());
     if (!spec) return fail(spec.error());
+    const std::string own = spec->hw_type;
     if (!hw_type_.empty()) spec = on_hw_type(*spec, *text, path.string(), hw_type_);
     if (!spec) return fail(spec.error());
-    return CatalogChip{std::move(*spec), true};
+    return CatalogChip{std::move(*spec), true, own};
   }
-  return CatalogChip{torq_target(name, hw_type_), false};
+  return CatalogChip{torq_target(name, hw_type_), false, kSimulator};
 }
 
 Result<std::vector<std::string>> ChipCatalog::group(const std::string& name) const {

@@ -17,6 +17,7 @@ namespace layerfarm::coordinator::app {
 struct CatalogChip {
   domain::ChipSpec spec;
   bool known = true;
+  std::string own_hw_type;  ///< what the file names, whatever the catalog puts in its place
 };
 
 /// What a request expands to.

@@ -49,21 +49,6 @@ std::string missing_text(const CatalogChip& chip, const protocol::Ability& abili
   return out + "\n  Chips that this machine can use now: " + usable_chips(catalog);
 }
 
-/// The chips as the user's options change them, and whether one has another hardware type for it.
-Result<std::vector<domain::ChipSpec>> with_user_options(const std::vector<CatalogChip>& chips,
-                                                        const ToolOptions& options,
-                                                        const ChipCatalog& files, bool& own) {
-  std::vector<domain::ChipSpec> out;
-  for (const CatalogChip& chip : chips) {
-    auto spec = with_tool_options(chip.spec, options);
-    if (!spec) return fail(spec.error());
-    const auto before = files.chip(chip.spec.name);
-    own = own && before && before->spec.hw_type == spec->hw_type;
-    out.push_back(std::move(*spec));
-  }
-  return out;
-}
-
 }  // namespace
 
 bool takes_map(const ChosenChips& chosen, const domain::ChipSpec& chip) {
@@ -80,13 +65,16 @@ Result<ChosenChips> find_chips(const std::string& names, const std::string& chip
   if (!chips_dir.empty() && !fs::is_directory(chips_dir, error)) {
     return fail(ErrorCode::NotFound, "--chips-dir: no folder " + chips_dir);
   }
-  const ChipCatalog catalog = ChipCatalog::standard(chips_dir);
-  auto selection = ChipCatalog::standard(chips_dir, options.hw_type).select(names);
+  const auto selection = ChipCatalog::standard(chips_dir, options.hw_type).select(names);
   if (!selection) return fail(selection.error());
   ChosenChips out;
-  auto changed = with_user_options(selection->chips, options, catalog, out.own_hw_type);
-  if (!changed) return fail(changed.error());
-  const std::vector<domain::ChipSpec>& specs = *changed;
+  std::vector<domain::ChipSpec> specs;
+  for (const CatalogChip& chip : selection->chips) {
+    auto spec = with_tool_options(chip.spec, options);
+    if (!spec) return fail(spec.error());
+    out.own_hw_type = out.own_hw_type && spec->hw_type == chip.own_hw_type;
+    specs.push_back(std::move(*spec));
+  }
   auto machine = describe_machine(worker_program(), specs);
   if (!machine) return fail(machine.error());
   out.machine = std::move(*machine);
@@ -94,7 +82,8 @@ Result<ChosenChips> find_chips(const std::string& names, const std::string& chip
     const protocol::Ability& ability = out.machine.abilities[i];
     if (!ability.found && selection->only_found) continue;
     if (!ability.found)
-      return fail(ErrorCode::Unavailable, missing_text(selection->chips[i], ability, catalog));
+      return fail(ErrorCode::Unavailable,
+                  missing_text(selection->chips[i], ability, ChipCatalog::standard(chips_dir)));
     auto chip = std::make_shared<plan::PlanChip>();
     chip->spec = specs[i];
     chip->tool = ability.identity;

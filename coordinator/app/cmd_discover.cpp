@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <filesystem>
 #include <set>
 
@@ -138,15 +137,9 @@ Result<RunResult> run(DiscoverRequest request, Console& console) {
     for (const fs::path& path : *recovered)
       console.say("[ExecutorJSON] a run did not end; " + path.string() + " was brought up to date");
   }
-  FarmSettings settings;
-  settings.cache = request.cache;
+  FarmSettings settings = farm_settings(request.options, request.command);
   settings.workers = request.options.workers;
   for (const auto& chip : request.chips) settings.chips.push_back(chip->spec);
-  settings.limits.compile_timeout_ms = request.options.compile_timeout_ms;
-  settings.limits.run_timeout_ms = request.options.run_timeout_ms;
-  settings.limits.memory_bytes = request.options.memory_bytes;
-  settings.wait_workers = std::chrono::milliseconds(request.options.wait_workers_ms);
-  settings.command = request.command;
   auto farm = LocalFarm::open(std::move(settings), **store);
   if (!farm) return fail(farm.error());
   const fs::path cache = request.cache;

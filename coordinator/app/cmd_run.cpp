@@ -99,8 +99,8 @@ Result<void> check_chip(const report::AssignmentSource& source, const domain::Ch
                                            chip.name + " first");
 }
 
-/// What discover can change about a model and a run cannot follow yet.
-Result<void> check_model_changes(const DiscoverOptions& options) {
+/// What discover can do and a run cannot follow yet.
+Result<void> check_supported(const DiscoverOptions& options) {
   if (options.quantize.enabled) {
     return fail(
         ErrorCode::InvalidInput,
@@ -113,12 +113,16 @@ Result<void> check_model_changes(const DiscoverOptions& options) {
   }
   if (!options.save_bf16_model.empty())
     return fail(ErrorCode::InvalidInput, "--save-bf16-model is a flag of discover");
+  if (!options.tool.dump_folder.empty()) {
+    return fail(ErrorCode::InvalidInput,
+                "run keeps no dumps of the compiler yet; --debug-ir is a flag of discover");
+  }
   return {};
 }
 
 Result<Checked> check(RunOptions& options) {
   Checked out;
-  if (auto fine = check_model_changes(options.common); !fine) return fail(fine.error());
+  if (auto fine = check_supported(options.common); !fine) return fail(fine.error());
   auto model = only_model(options);
   if (!model) return fail(model.error());
   out.model = std::move(*model);
@@ -142,11 +146,13 @@ Result<Checked> check(RunOptions& options) {
   auto assignment = report::read_assignment(out.source.content, out.source.path.string());
   if (!assignment) return fail(assignment.error());
   out.assignment = std::move(*assignment);
-  if (auto fine = check_settings(out.source, options, out.inputs); !fine) return fail(fine.error());
   const std::string name = chip_name(out.source, options);
   auto chips = find_chips(name, options.common.chips_dir, options.common.tool);
   if (!chips) return fail(chips.error());
   out.chips = std::move(*chips);
+  // Nothing else than without the flag, and so discover left it out of the settings.
+  if (out.chips.own_hw_type) options.common.tool.hw_type.clear();
+  if (auto fine = check_settings(out.source, options, out.inputs); !fine) return fail(fine.error());
   if (out.chips.chips.size() != 1)
     return fail(ErrorCode::InvalidInput, "run takes one chip; '" + name + "' is several");
   if (auto fine = check_chip(out.source, out.chips.chips.front()->spec); !fine)
@@ -207,15 +213,9 @@ Result<WholeRunResult> run(const RunOptions& options, const Checked& checked,
   auto store = store::SqliteStore::open(cache);
   if (!store) return fail(store.error());
   const auto& chip = checked.chips.chips.front();
-  FarmSettings settings;
-  settings.cache = cache;
+  FarmSettings settings = farm_settings(options.common, command);
   settings.workers = 1;  // one job after the other
   settings.chips = {chip->spec};
-  settings.limits.compile_timeout_ms = options.common.compile_timeout_ms;
-  settings.limits.run_timeout_ms = options.common.run_timeout_ms;
-  settings.limits.memory_bytes = options.common.memory_bytes;
-  settings.wait_workers = std::chrono::milliseconds(options.common.wait_workers_ms);
-  settings.command = command;
   auto farm = LocalFarm::open(std::move(settings), **store);
   if (!farm) return fail(farm.error());
   WholeRunRequest request;
@@ -266,6 +266,8 @@ int cmd_run(RunOptions options, const std::vector<std::string>& command) {
   const domain::ChipSpec& chip = checked->chips.chips.front()->spec;
   console->say(report::chip_line(chip.name, chip.target));
   console->say_verbose("[ExecutorAssignments] from " + checked->source.path.string());
+  if (const std::string line = idle_quantize_flags(options.common.quantize); !line.empty())
+    console->say(line);
 
   auto done = run(options, *checked, command, *console);
   if (!done) return end_of(done.error(), *console);

@@ -18,6 +18,7 @@
 #include "coordinator/app/small_commands.h"
 #include "shared/base/build_info.h"
 #include "shared/base/exit_code.h"
+#include "shared/base/text.h"
 #include "shared/protocol/messages.h"
 
 namespace layerfarm::coordinator::app {
@@ -271,12 +272,10 @@ void add_texts(CLI::App& app, ChosenCommand& chosen) {
 bool is_unknown_command(const CLI::App& app, int argc, char** argv) {
   if (argc < 2 || argv[1][0] == '-') return false;
   const auto subcommands = app.get_subcommands([](const CLI::App*) { return true; });
-  std::string known;
-  for (const CLI::App* sub : subcommands) {
-    if (sub->get_name() == argv[1]) return false;
-    known += (known.empty() ? "" : ", ") + sub->get_name();
-  }
-  std::cerr << "Error: no subcommand '" << argv[1] << "'; there are: " << known << "\n";
+  std::vector<std::string> known;
+  for (const CLI::App* sub : subcommands) known.push_back(sub->get_name());
+  if (std::find(known.begin(), known.end(), argv[1]) != known.end()) return false;
+  std::cerr << "Error: no subcommand '" << argv[1] << "'; there are: " << base::join(known) << "\n";
   return true;
 }
 

@@ -9,6 +9,7 @@
 #include "coordinator/app/chip_choice.h"
 #include "coordinator/store/cache.h"
 #include "shared/base/leftovers.h"
+#include "shared/base/places.h"
 #include "shared/base/process_identity.h"
 
 namespace layerfarm::coordinator::app {
@@ -54,6 +55,18 @@ Result<std::string> write_chips(const fs::path& folder,
 
 }  // namespace
 
+FarmSettings farm_settings(const DiscoverOptions& options,
+                           const std::vector<std::string>& command) {
+  FarmSettings out;
+  out.cache = base::cache_folder();
+  out.limits.compile_timeout_ms = options.compile_timeout_ms;
+  out.limits.run_timeout_ms = options.run_timeout_ms;
+  out.limits.memory_bytes = options.memory_bytes;
+  out.wait_workers = std::chrono::milliseconds(options.wait_workers_ms);
+  out.command = command;
+  return out;
+}
+
 Result<std::unique_ptr<LocalFarm>> LocalFarm::open(FarmSettings settings,
                                                    store::SqliteStore& store) {
   store::RunStart start;
@@ -90,8 +103,6 @@ std::unique_ptr<Dispatcher> LocalFarm::dispatcher(JobSource& source) {
   return std::make_unique<Dispatcher>(std::move(settings), *hub_, store_, workers_.get(), source);
 }
 
-/// Blobs beyond the bound go at the end of a run that made some; a warm run does not pay for
-/// looking.
 void keep_cache_small(const fs::path& cache, store::SqliteStore& store, Console& console) {
   auto pruned = store::prune_cache(cache, store, {.blob_bytes = kCacheBound, .compact = false});
   if (!pruned) {

@@ -11,6 +11,7 @@
 #include "coordinator/app/console.h"
 #include "coordinator/app/dispatcher.h"
 #include "coordinator/app/local_workers.h"
+#include "coordinator/app/options.h"
 #include "coordinator/app/worker_hub.h"
 #include "coordinator/store/sqlite_store.h"
 #include "shared/base/files.h"
@@ -27,6 +28,10 @@ struct FarmSettings {
   std::chrono::milliseconds wait_workers{0};
   std::vector<std::string> command;  ///< what the user wrote
 };
+
+/// The user's cache, limits and patience; workers and chips are the command's.
+[[nodiscard]] FarmSettings farm_settings(const DiscoverOptions& options,
+                                         const std::vector<std::string>& command);
 
 class LocalFarm {
  public:

@@ -36,7 +36,9 @@ Result<WholeRunResult> WholeModelRun::go() {
 
 Result<WholeRunResult> WholeModelRun::steps() {
   const domain::AnalyzeRequest plain = analyze_request(request_.options.common, request_.model);
-  auto whole = read(plain);
+  const auto digest = base::digest_of_file(plain.model_path);
+  if (!digest) return fail(digest.error());
+  auto whole = read(*digest, plain);
   if (!whole) return fail(std::move(whole.error()));
   WholeRunResult out;
   LayerFactsResult facts = layer_facts(*whole->model, {});
@@ -53,7 +55,7 @@ Result<WholeRunResult> WholeModelRun::steps() {
   } else {
     executors->clear();
   }
-  auto split = read(request);
+  auto split = read(*digest, request);
   if (!split) return fail(std::move(split.error()));
   auto result = run(*split, std::move(*executors), out.fresh);
   if (!result) return fail(std::move(result.error()));
@@ -61,12 +63,11 @@ Result<WholeRunResult> WholeModelRun::steps() {
   return out;
 }
 
-Result<WholeModelRun::Read> WholeModelRun::read(const domain::AnalyzeRequest& request) {
-  const auto digest = base::digest_of_file(request.model_path);
-  if (!digest) return fail(digest.error());
+Result<WholeModelRun::Read> WholeModelRun::read(const base::Digest& model_file,
+                                                const domain::AnalyzeRequest& request) {
   SequencedJob job;
   job.analyze = request;
-  job.key = domain::analyze_key(*digest, request, request_.reader);
+  job.key = domain::analyze_key(model_file, request, request_.reader);
   if (const auto known = store_.find(job.key);
       known && !request_.options.common.recompute && known->outcome.analysis) {
     auto model = stored_analysis(request_.cache, request.model_path, *known->outcome.analysis);

@@ -58,7 +58,8 @@ class WholeModelRun {
     base::Digest blob;
   };
   [[nodiscard]] base::Result<WholeRunResult> steps();
-  [[nodiscard]] base::Result<Read> read(const domain::AnalyzeRequest& request);
+  [[nodiscard]] base::Result<Read> read(const base::Digest& model_file,
+                                        const domain::AnalyzeRequest& request);
   [[nodiscard]] base::Result<std::vector<std::string>> executors_of(
       const domain::ModelAnalysis& model, const std::map<std::string, std::string>& locations);
   [[nodiscard]] base::Result<report::WholeResult> run(const Read& split,

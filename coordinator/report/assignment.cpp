@@ -116,13 +116,10 @@ Result<AssignmentSource> find_assignment(const fs::path& folder, std::string_vie
   for (const fs::path& place : places) {
     if (auto found = by_model_name(place, model_name, /*reports=*/true)) return std::move(*found);
   }
-  std::error_code ignored;
-  for (const fs::path& place : places) {
-    const fs::path path = report_paths(place, model_name).compiler;
-    if (!fs::exists(path, ignored)) continue;
-    auto file = load_config(path);
+  if (const auto compiler = find_config(folder, model_name, chip)) {
+    auto file = load_config(*compiler);
     if (!file) return base::fail(std::move(file.error()));
-    return AssignmentSource{path, std::move(*file), false};
+    return AssignmentSource{*compiler, std::move(*file), false};
   }
   for (const fs::path& place : places) {
     if (auto found = by_model_name(place, model_name, /*reports=*/false)) return std::move(*found);

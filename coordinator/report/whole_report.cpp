@@ -7,6 +7,7 @@
 
 #include "coordinator/report/case_result.h"
 #include "coordinator/report/ops.h"
+#include "shared/base/text.h"
 
 namespace layerfarm::coordinator::report {
 namespace {
@@ -108,11 +109,10 @@ std::string whole_lines(const std::string& model_name, const WholeResult& result
                   result.run.segments.size(), switches(result.run), result.run.bytes_crossed);
   for (std::size_t i = 0; i < result.boundaries.size(); ++i) {
     const domain::SegmentRun& segment = result.run.segments[i];
-    std::string names;
-    for (const std::string& name : segment.results) names += (names.empty() ? "" : ", ") + name;
     const domain::Judgement& at = result.boundaries[i];
-    out += fmt::format("\n  Segment {} ({}, {} operator(s)) gives {}: {}", i + 1, segment.executor,
-                       segment.operators, names, domain::status_name(at.status));
+    out +=
+        fmt::format("\n  Segment {} ({}, {} operator(s)) gives {}: {}", i + 1, segment.executor,
+                    segment.operators, base::join(segment.results), domain::status_name(at.status));
     if (!at.reason.empty()) out += " (" + at.reason + ")";
   }
   if (const auto wrong = first_wrong(result)) {

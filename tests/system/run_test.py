@@ -108,6 +108,12 @@ class Run(RunFarm):
         self.assertRegex(self.run_model(lite, code=1).stderr, "^Error: ")
         self.run_farm("run", "--no-such-flag", code=2)
 
+    def test_what_only_discover_does_is_refused_by_name(self):
+        for flags, words in [(["--quantize"], "run does not quantize"), (["--debug-ir"], "--debug-ir"), (["--save-bf16-model", "x"], "--save-bf16-model"),
+                             (["--subgraph-from", "a"], "--subgraph-from")]:
+            with self.subTest(flags=flags):
+                self.assertRegex(self.run_model("gen_odd", *flags, code=1).stderr, f"^Error: .*{words}")
+
     def test_a_chip_that_takes_no_inputs_fails_and_says_so(self):
         self.discover("gen_odd", "null")
         done = self.run_model("gen_odd", code=1)
@@ -140,6 +146,9 @@ class RunTorq(RunFarm):
         self.assertFalse([flag for flag in compile_call if flag.startswith("--torq-disable")])
         self.assertTrue(compile_call[-2].startswith("--torq-executor-map="))
         self.assertEqual(len(self.calls("torq-run-module")), 1)
+        # The hardware type that the chip names anyway is no other setting; another one is.
+        self.run_model(self.mlp, "--torq-hw-type", "sim", code=0)
+        self.assertIn("torq_hw_type", self.run_model(self.mlp, "--torq-hw-type", "board", code=1).stderr)
 
     def test_an_edit_that_picks_a_wrong_executor_shows_in_the_whole_model(self):
         self.run_farm("discover", "--model", self.mlp, "--output-dir", self.out, code=1)

@@ -5,7 +5,6 @@
 #include <tbb/parallel_for.h>
 
 #include <algorithm>
-#include <numeric>
 #include <set>
 #include <unordered_map>
 
@@ -160,6 +159,17 @@ std::vector<std::string> layer_ids(const std::vector<NodeGroup>& groups) {
   return ids;
 }
 
+using Places = std::unordered_map<const pb::NodeProto*, std::uint32_t>;
+
+/// Of each non-Constant node among them.
+Places operator_places(const LoadedModel& model) {
+  Places out;
+  for (const pb::NodeProto& node : model.proto.graph().node()) {
+    if (!is_constant_node(node)) out.emplace(&node, static_cast<std::uint32_t>(out.size()));
+  }
+  return out;
+}
+
 /// All that the layers of one model share.
 struct Model {
   const LoadedModel& loaded;
@@ -168,7 +178,7 @@ struct Model {
   const Ranges& ranges;
   const base::BlobFolder& blobs;
   DataStore& data;
-  std::unordered_map<const pb::NodeProto*, std::uint32_t> places;  ///< of the non-Constant nodes
+  Places places;
 };
 
 void hash_constant(base::Hasher& hasher, const Constant& value, const base::Digest* content) {
@@ -308,12 +318,7 @@ Result<Layer> make_layer(const NodeGroup& group, std::string id, std::size_t ind
     layer.outputs.push_back(type != types.end() && type->second.fixed() ? type->second.tensor()
                                                                         : domain::TensorType{});
   }
-  layer.draw_order.resize(layer.inputs.size());
-  std::iota(layer.draw_order.begin(), layer.draw_order.end(), 0U);
-  std::sort(layer.draw_order.begin(), layer.draw_order.end(),
-            [&](std::uint32_t a, std::uint32_t b) {
-              return layer.input_names[a] < layer.input_names[b];
-            });
+  layer.draw_order = draw_order_of(layer.input_names);
   const Macs macs = count_macs(group, types);
   layer.mac_count = macs.count;
   layer.mac_breakdown = macs.breakdown;
@@ -417,11 +422,8 @@ Result<AnalyzeAnswer> analyze(const AnalyzeOptions& options) {
   }
   const Ranges ranges(*loaded, shapes.types, &*constants);
   DataStore data(options.blobs);
-  Model model{*loaded, shapes, *constants, ranges, options.blobs, data, {}};
-  for (const pb::NodeProto& node : loaded->proto.graph().node()) {
-    if (!is_constant_node(node))
-      model.places.emplace(&node, static_cast<std::uint32_t>(model.places.size()));
-  }
+  const Model model{
+      *loaded, shapes, *constants, ranges, options.blobs, data, operator_places(*loaded)};
   std::vector<Result<Layer>> layers(groups.size());
   tbb::parallel_for(std::size_t{0}, groups.size(),
                     [&](std::size_t i) { layers[i] = make_layer(groups[i], ids[i], i, model); });
@@ -449,14 +451,13 @@ Result<Layer> whole_as_layer(const std::filesystem::path& file, const base::Blob
   if (!constants) return fail(std::move(constants.error()));
   const Ranges ranges(*loaded, shapes.types, &*constants);
   DataStore data(blobs);
-  Model model{*loaded, shapes, *constants, ranges, blobs, data, {}};
+  const Model model{*loaded, shapes, *constants, ranges, blobs, data, operator_places(*loaded)};
   const pb::GraphProto& graph = loaded->proto.graph();
   std::set<std::string> results;
   for (const pb::ValueInfoProto& output : graph.output()) results.insert(output.name());
   NodeGroup group;
   for (const pb::NodeProto& node : graph.node()) {
     if (is_constant_node(node)) continue;
-    model.places.emplace(&node, static_cast<std::uint32_t>(group.nodes.size()));
     group.nodes.push_back(&node);
     for (const std::string& name : node.output()) {
       if (results.contains(name)) group.results.push_back(name);

@@ -17,6 +17,7 @@
 #include "worker/onnx/convert_bf16.h"
 #include "worker/onnx/convert_int32.h"
 #include "worker/onnx/opset.h"
+#include "worker/onnx/outside_data.h"
 #include "worker/onnx/value_scope.h"
 
 namespace layerfarm::worker::onnx {

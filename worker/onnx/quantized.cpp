@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <numeric>
 #include <optional>
 
 #include "worker/onnx/analyze.h"
+#include "worker/onnx/ranges.h"
 
 namespace layerfarm::worker::onnx {
 namespace {
@@ -75,12 +75,7 @@ std::string take(const Layer& made, const QuantizedModule& module, Layer& layer)
     layer.inputs.push_back(before.type == made.inputs[i].type ? before : made.inputs[i]);
     layer.input_names.push_back(plain.input_names[(*inputs)[i]]);
   }
-  layer.draw_order.resize(layer.inputs.size());
-  std::iota(layer.draw_order.begin(), layer.draw_order.end(), 0U);
-  std::sort(layer.draw_order.begin(), layer.draw_order.end(),
-            [&](std::uint32_t a, std::uint32_t b) {
-              return layer.input_names[a] < layer.input_names[b];
-            });
+  layer.draw_order = draw_order_of(layer.input_names);
   layer.outputs = made.outputs;
   layer.output_names.clear();
   layer.open_outputs.clear();

@@ -1,6 +1,7 @@
 #include "worker/onnx/ranges.h"
 
 #include <algorithm>
+#include <numeric>
 #include <unordered_set>
 
 #include "worker/onnx/input_rules.h"
@@ -135,6 +136,14 @@ InputSpec apply(InputSpec spec, const std::optional<Demand>& demand) {
 }
 
 }  // namespace
+
+std::vector<std::uint32_t> draw_order_of(const std::vector<std::string>& names) {
+  std::vector<std::uint32_t> out(names.size());
+  std::iota(out.begin(), out.end(), 0U);
+  std::sort(out.begin(), out.end(),
+            [&](std::uint32_t a, std::uint32_t b) { return names[a] < names[b]; });
+  return out;
+}
 
 InputSpec usual_input(domain::TensorType type) {
   InputSpec out{.type = std::move(type)};

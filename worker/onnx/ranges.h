@@ -2,7 +2,9 @@
 // a shape possible.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "shared/domain/inputs.h"
 #include "worker/onnx/fold.h"
@@ -29,6 +31,10 @@ class Ranges {
   const ValueTypes& types_;
   const Constants* constants_;
 };
+
+/// The order in which inputs are drawn, as places in `names` (their names in the model): by name
+/// (spec section 22).
+[[nodiscard]] std::vector<std::uint32_t> draw_order_of(const std::vector<std::string>& names);
 
 /// [-40,40), unsigned [0,80), bool {0,1} (spec section 22).
 [[nodiscard]] domain::InputSpec usual_input(domain::TensorType type);

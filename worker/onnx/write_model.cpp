@@ -7,7 +7,7 @@
 #include "shared/base/files.h"
 #include "worker/onnx/canonical.h"
 #include "worker/onnx/data_files.h"
-#include "worker/onnx/opset.h"
+#include "worker/onnx/outside_data.h"
 
 namespace layerfarm::worker::onnx {
 namespace {

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "shared/base/files.h"
-#include "shared/domain/comparison.h"
 #include "worker/cache/materialise.h"
 #include "worker/toolchain/tool_step.h"
 
@@ -99,14 +98,22 @@ bool compare_output(const domain::Layer& layer, const domain::Prepared& prepared
     out = gone ? lost(out.stage, {blob}) : broken(out.stage, "compare", expected.error());
     return false;
   }
-  const auto& open = layer.open_outputs;
-  const bool is_open = std::find(open.begin(), open.end(), index) != open.end();
-  out.executed->outputs.push_back((is_open ? domain::compare_size : domain::compare)(
-      prepared.expected_types[index], *expected, type, actual, tolerance));
+  out.executed->outputs.push_back(compare_result(layer, index, prepared.expected_types[index],
+                                                 *expected, type, actual, tolerance));
   return true;
 }
 
 }  // namespace
+
+domain::Comparison compare_result(const domain::Layer& layer, std::size_t index,
+                                  const domain::TensorType& expected_type, base::BytesView expected,
+                                  const domain::TensorType& actual_type, base::BytesView actual,
+                                  const domain::Tolerance& tolerance) {
+  const auto& open = layer.open_outputs;
+  const bool is_open = std::find(open.begin(), open.end(), index) != open.end();
+  return (is_open ? domain::compare_size : domain::compare)(expected_type, expected, actual_type,
+                                                            actual, tolerance);
+}
 
 std::vector<Outcome> compile_stage(Toolchain& toolchain, const domain::ChipSpec& chip,
                                    const domain::ExecutorSpec& executor,

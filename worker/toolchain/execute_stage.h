@@ -2,10 +2,13 @@
 // whether to try again is the coordinator's decision (design.md, section 6). Job thread.
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <vector>
 
+#include "shared/base/bytes.h"
 #include "shared/domain/chip.h"
+#include "shared/domain/comparison.h"
 #include "shared/domain/layer.h"
 #include "shared/domain/outcome.h"
 #include "shared/domain/tolerance.h"
@@ -31,6 +34,14 @@ inline constexpr std::uint64_t kKeptBytes = std::uint64_t{64} << 20;
                                                          const domain::ExecutorSpec& executor,
                                                          std::span<const CompileJob> jobs,
                                                          StepContext& context);
+/// One result of a layer beside its reference; of one whose content ONNX leaves open, its size
+/// alone.
+[[nodiscard]] domain::Comparison compare_result(const domain::Layer& layer, std::size_t index,
+                                                const domain::TensorType& expected_type,
+                                                base::BytesView expected,
+                                                const domain::TensorType& actual_type,
+                                                base::BytesView actual,
+                                                const domain::Tolerance& tolerance);
 /// Runs once, compares each output with its reference, counts for `tolerance`, keeps the outputs.
 [[nodiscard]] domain::Outcome execute_stage(Toolchain& toolchain, const StageJob& job,
                                             const domain::Tolerance& tolerance,

@@ -20,6 +20,7 @@
 #include "worker/toolchain/iree_messages.h"
 #include "worker/toolchain/programs.h"
 #include "worker/toolchain/raw_outputs.h"
+#include "worker/toolchain/reader_call.h"
 #include "worker/toolchain/tool_options.h"
 #include "worker/toolchain/tool_results.h"
 #include "worker/toolchain/tool_step.h"
@@ -340,19 +341,11 @@ class Compilation {
   bool raise(const Item& item) {
     const fs::path original =
         item.module.parent_path() / ("layer." + jobs_[item.index].layer->module.format);
-    process::Command command;
-    command.argv = {own_program("layerfarm-onnx").string(),
-                    "raise",
-                    "--model",
-                    original.string(),
-                    "--opset",
-                    std::to_string(kRaisedOpset),
-                    "--out",
-                    item.module.string()};
-    command.folder = context_.scratch;
-    command.cores = context_.cores;
-    command.bounds = compile_bounds(context_.limits);
-    return context_.runner.run(command, context_.cancel).ok();
+    const ToolCall call = reader_call("import",
+                                      {"raise", "--model", original.string(), "--opset",
+                                       std::to_string(kRaisedOpset), "--out", item.module.string()},
+                                      context_.scratch, context_);
+    return context_.runner.run(call.command, context_.cancel).ok();
   }
 
   Target target_;

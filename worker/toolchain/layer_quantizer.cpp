@@ -12,7 +12,7 @@
 #include "shared/protocol/codec.h"
 #include "worker/cache/materialise.h"
 #include "worker/toolchain/diagnostic.h"
-#include "worker/toolchain/programs.h"
+#include "worker/toolchain/reader_call.h"
 #include "worker/toolchain/second_try.h"
 #include "worker/toolchain/tool_step.h"
 
@@ -23,9 +23,6 @@ namespace fs = std::filesystem;
 using domain::Ending;
 using domain::Layer;
 using nlohmann::json;
-
-/// Whole models as files: as large as protobuf allows.
-constexpr std::int64_t kLargestFile = std::int64_t{2} << 30;
 
 std::string dump(const json& value) {
   return value.dump(-1, ' ', false, json::error_handler_t::replace);
@@ -110,7 +107,7 @@ class LayerQuantizer {
 
   HelperAnswer ask(const json& question, std::size_t units) const {
     process::Bounds bounds = compile_bounds(context_.limits, units);
-    bounds.file_bytes = std::max(bounds.file_bytes, kLargestFile);
+    bounds.file_bytes = std::max(bounds.file_bytes, kLargestModelFile);
     return context_.helpers.sidecar(dump(question), bounds);
   }
 
@@ -276,22 +273,12 @@ class LayerQuantizer {
       if (auto written = base::write_file_atomically(path, bytes, base::Sync::No); !written)
         return stop(Ending::Infrastructure, infrastructure("quantize", written.error()));
     }
-    ToolCall call{.command = {}, .where = "quantize", .tool = "layerfarm-onnx"};
-    call.command.argv = {own_program("layerfarm-onnx").string(),
-                         "replace",
-                         "--analysis",
-                         before.string(),
-                         "--modules",
-                         list.string(),
-                         "--blobs",
-                         context_.blobs.root().string(),
-                         "--result",
-                         after.string()};
-    call.command.folder = folder_;
-    call.command.cores = context_.cores;
-    call.command.bounds = compile_bounds(context_.limits);
-    call.command.bounds.file_bytes = std::max(call.command.bounds.file_bytes, kLargestFile);
-    const ToolEnd end = run_tool(call, context_);
+    const ToolEnd end = run_tool(
+        reader_call("quantize",
+                    {"replace", "--analysis", before.string(), "--modules", list.string(),
+                     "--blobs", context_.blobs.root().string(), "--result", after.string()},
+                    folder_, context_),
+        context_);
     if (end.ending != Ending::Done) return stop(end.ending, end.diagnostic);
     const auto bytes = base::read_file(after);
     if (!bytes) return stop(Ending::Infrastructure, infrastructure("quantize", bytes.error()));

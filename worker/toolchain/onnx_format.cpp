@@ -11,7 +11,7 @@
 #include "worker/toolchain/layer_quantizer.h"
 #include "worker/toolchain/model_format.h"
 #include "worker/toolchain/operator_map.h"
-#include "worker/toolchain/programs.h"
+#include "worker/toolchain/reader_call.h"
 #include "worker/toolchain/second_try.h"
 #include "worker/toolchain/tool_step.h"
 
@@ -21,9 +21,6 @@ namespace {
 namespace fs = std::filesystem;
 using domain::Ending;
 using nlohmann::json;
-
-/// Constants of our own making may be as large as protobuf allows, whatever bound tools have.
-constexpr std::int64_t kLargestFile = std::int64_t{2} << 30;
 
 /// The files by which one analysis and its helpers talk.
 struct Files {
@@ -168,28 +165,21 @@ class OnnxFormat final : public ModelFormat {
 
   static ToolEnd read(const domain::AnalyzeRequest& request, const Files& files,
                       const fs::path& folder, bool ask_for_shapes, StepContext& context) {
-    ToolCall call{.where = "import", .tool = "layerfarm-onnx"};
-    call.command.argv = {own_program("layerfarm-onnx").string(),
-                         "analyze",
-                         "--request",
-                         files.request.string(),
-                         "--blobs",
-                         context.blobs.root().string(),
-                         "--result",
-                         files.result.string(),
-                         "--changed-model",
-                         files.changed_model.string()};
+    std::vector<std::string> arguments = {"analyze",
+                                          "--request",
+                                          files.request.string(),
+                                          "--blobs",
+                                          context.blobs.root().string(),
+                                          "--result",
+                                          files.result.string(),
+                                          "--changed-model",
+                                          files.changed_model.string()};
     if (ask_for_shapes) {
-      call.command.argv.insert(call.command.argv.end(),
-                               {"--shapes-request", files.shapes_request.string()});
+      arguments.insert(arguments.end(), {"--shapes-request", files.shapes_request.string()});
     } else {
-      call.command.argv.insert(call.command.argv.end(), {"--shapes", files.shapes_answer.string()});
+      arguments.insert(arguments.end(), {"--shapes", files.shapes_answer.string()});
     }
-    call.command.folder = folder;
-    call.command.cores = context.cores;
-    call.command.bounds = compile_bounds(context.limits);
-    call.command.bounds.file_bytes = std::max(call.command.bounds.file_bytes, kLargestFile);
-    ToolEnd end = run_tool(call, context);
+    ToolEnd end = run_tool(reader_call("import", std::move(arguments), folder, context), context);
     if (end.ending != Ending::Refused && end.ending != Ending::Done &&
         end.ending != Ending::Cancelled && end.diagnostic.text.empty()) {
       end.diagnostic.text = "the model reader " + end.diagnostic.cause;

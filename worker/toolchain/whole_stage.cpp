@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "shared/base/files.h"
-#include "shared/domain/comparison.h"
 #include "shared/protocol/codec.h"
 #include "worker/toolchain/execute_stage.h"
 #include "worker/toolchain/prepare_stage.h"
@@ -240,34 +239,27 @@ class WholeStage {
 
   bool compare() {
     run_.expected_outputs = whole_->output_names.size();
-    for (std::size_t i = 0; i < whole_->output_names.size(); ++i) {
-      const auto& open = whole_->open_outputs;
-      const bool is_open = std::find(open.begin(), open.end(), i) != open.end();
-      if (!compare(whole_->output_names[i], is_open, run_.outputs)) return false;
-    }
+    if (!compare(*whole_, run_.outputs)) return false;
     for (Step& step : steps_) {
       step.run.results = step.layer->output_names;
-      if (request_.check_boundaries) {
-        for (std::size_t i = 0; i < step.run.results.size(); ++i) {
-          const auto& open = step.layer->open_outputs;
-          const bool is_open = std::find(open.begin(), open.end(), i) != open.end();
-          if (!compare(step.run.results[i], is_open, step.run.boundary)) return false;
-        }
-      }
+      if (request_.check_boundaries && !compare(*step.layer, step.run.boundary)) return false;
       run_.segments.push_back(std::move(step.run));
     }
     return true;
   }
 
-  bool compare(const std::string& name, bool is_open, std::vector<domain::Comparison>& into) {
-    const std::size_t place = place_in_reference_.at(name);
-    const Value& value = values_.at(name);
-    const auto expected = context_.blobs.get(prepared_.expected[place]);
-    if (!expected) return end("compare", expected.error());
-    const auto actual = context_.blobs.get(value.blob);
-    if (!actual) return end("compare", actual.error());
-    into.push_back((is_open ? domain::compare_size : domain::compare)(
-        prepared_.expected_types[place], *expected, value.type, *actual, tolerance_));
+  /// All results of a segment or of the model.
+  bool compare(const Layer& layer, std::vector<domain::Comparison>& into) {
+    for (std::size_t i = 0; i < layer.output_names.size(); ++i) {
+      const std::size_t place = place_in_reference_.at(layer.output_names[i]);
+      const Value& value = values_.at(layer.output_names[i]);
+      const auto expected = context_.blobs.get(prepared_.expected[place]);
+      if (!expected) return end("compare", expected.error());
+      const auto actual = context_.blobs.get(value.blob);
+      if (!actual) return end("compare", actual.error());
+      into.push_back(compare_result(layer, i, prepared_.expected_types[place], *expected,
+                                    value.type, *actual, tolerance_));
+    }
     return true;
   }
 
