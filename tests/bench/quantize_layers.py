@@ -15,21 +15,23 @@ BIN = pathlib.Path(os.environ["LAYERFARM_BIN"])
 MODELS = pathlib.Path(__file__).resolve().parent.parent / "data" / "models"
 
 
-def reading(model, *flags):
-    """Seconds of a discover with an empty cache, and its report."""
+def discover(model, chip, workers, *flags):
+    """Seconds of a discover with an empty cache, and its report. Differences and errors of layers are results too."""
     with tempfile.TemporaryDirectory() as folder:
         env = dict(os.environ, LAYERFARM_CACHE_DIR=os.path.join(folder, "cache"))
-        command = [str(BIN / "layerfarm"), "discover", "--model", str(model), "--chip", "null", "--workers", "1", "--output-dir", folder, *flags]
+        command = [str(BIN / "layerfarm"), "discover", "--model", str(model), "--chip", chip, "--workers", str(workers), "--output-dir", folder, *flags]
         begun = time.monotonic()
-        subprocess.run(command, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
+        done = subprocess.run(command, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         took = time.monotonic() - begun
+        if done.returncode not in (0, 1):
+            sys.exit(f"{' '.join(command)} ended with {done.returncode}:\n{done.stderr[-2000:]}")
         return took, json.loads((pathlib.Path(folder) / f"torq_gen_config_{pathlib.Path(model).stem}.json").read_text())
 
 
 def main():
     for model in sys.argv[1:] or [MODELS / "basic_pitch.onnx", MODELS / "gen_repeat_cnn.onnx"]:
-        plain, _ = reading(model)
-        took, report = reading(model, "--quantize", "--full-integer")
+        plain, _ = discover(model, "null", 1)
+        took, report = discover(model, "null", 1, "--quantize", "--full-integer")
         counts = report["_quantization"]
         layers = counts["quantized"] + counts["float"]
         print(json.dumps({"bench": "quantize_layers", "model": pathlib.Path(model).stem, "layers": layers, "quantized": counts["quantized"],

@@ -333,6 +333,23 @@ Result<LoadedModel> load_converted(const domain::AnalyzeRequest& request) {
   return loaded;
 }
 
+/// The request for a run that shows what is unknown. ONNX Runtime refuses most operators in
+/// bfloat16, so there the float form runs: its values have the same names and shapes.
+Result<std::string> run_request(const AnalyzeOptions& options, const LoadedModel& loaded,
+                                const Shapes& shapes) {
+  if (!options.request.convert.bf16)
+    return shapes_request(loaded, shapes, *options.shapes_folder, options.blobs);
+  domain::AnalyzeRequest in_float = options.request;
+  in_float.convert.bf16 = false;
+  auto model = load_converted(in_float);
+  if (!model) return fail(std::move(model.error()));
+  const Shapes float_shapes = infer_shapes(*model, options.request.dims);
+  if (float_shapes.unknown.empty())
+    return fail(base::ErrorCode::Unavailable,
+                "shapes that inference leaves open in bfloat16 cannot be seen in the float model");
+  return shapes_request(*model, float_shapes, *options.shapes_folder, options.blobs);
+}
+
 /// Whether what is taken apart is something else than the file.
 bool is_changed(const domain::AnalyzeRequest& request) {
   return request.convert != domain::Conversion{} || request.subgraph.has_value();
@@ -385,9 +402,9 @@ Result<AnalyzeAnswer> analyze(const AnalyzeOptions& options) {
   }
   Shapes shapes = infer_shapes(*loaded, options.request.dims);
   if (options.shapes_answer) {
-    add_seen_shapes(*options.shapes_answer, shapes, loaded->notes);
+    add_seen_shapes(*options.shapes_answer, loaded->proto.graph(), shapes, loaded->notes);
   } else if (!shapes.unknown.empty() && options.shapes_folder) {
-    auto request = shapes_request(*loaded, shapes, *options.shapes_folder, options.blobs);
+    auto request = run_request(options, *loaded, shapes);
     if (request) {
       out.shapes_request = std::move(*request);
       return out;

@@ -218,7 +218,8 @@ Shapes infer_shapes(LoadedModel& model, const Dims& dims) {
   return out;
 }
 
-void add_seen_shapes(const std::string& answer, Shapes& shapes, std::vector<std::string>& notes) {
+void add_seen_shapes(const std::string& answer, const pb::GraphProto& graph, Shapes& shapes,
+                     std::vector<std::string>& notes) {
   const auto json = nlohmann::json::parse(answer, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object() || !json.contains("ok") || json["ok"] != true || !json.contains("values") ||
       !json["values"].is_array()) {
@@ -249,9 +250,18 @@ void add_seen_shapes(const std::string& answer, Shapes& shapes, std::vector<std:
       if (*type.dims != shapes.types[name].dims) shapes.other_in_run.emplace(name, *type.dims);
       continue;
     }
-    shapes.types[name] = std::move(type);
+    ValueType& value = shapes.types[name];
+    if (value.dtype != domain::DType::Undefined) type.dtype = value.dtype;
+    value = std::move(type);
     shapes.seen_in_run.insert(name);
     ++found;
+  }
+  for (const pb::NodeProto& node : graph.node()) {
+    if (node.op_type() != "Cast" || !in_default_domain(node) || node.input_size() != 1) continue;
+    const std::string& name = node.output(0);
+    if (!is_open(shapes.types, name) || !shapes.seen_in_run.contains(node.input(0))) continue;
+    shapes.types[name].dims = shapes.types.at(node.input(0)).dims;
+    if (!is_open(shapes.types, name)) shapes.seen_in_run.insert(name);
   }
   std::erase_if(shapes.unknown,
                 [&](const std::string& name) { return !is_open(shapes.types, name); });

@@ -38,8 +38,10 @@ struct Shapes {
 [[nodiscard]] Shapes infer_shapes(LoadedModel& model, const Dims& dims);
 
 /// Takes over what a run of the model showed (the answer of the helper's operation `shapes`, a JSON
-/// text).
-void add_seen_shapes(const std::string& answer, Shapes& shapes, std::vector<std::string>& notes);
+/// text). Of values whose type is known only the dims: the run may have been of the model's float
+/// form. What a Cast makes has the shape of what it takes.
+void add_seen_shapes(const std::string& answer, const pb::GraphProto& graph, Shapes& shapes,
+                     std::vector<std::string>& notes);
 
 /// A request to the helper, with the model that it is about written to `folder`. It asks for what
 /// is unknown, and for what stands beside that in a node and is from the file. Large constants are
