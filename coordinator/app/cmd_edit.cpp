@@ -77,7 +77,7 @@ base::Result<int> change(const fs::path& path, const EditOptions& options, std::
     for (const std::string& layer : layers) out << "  - " << base::printable(layer) << "\n";
   }
   if (edit.executor || edit.fp_avg_tol || edit.fp_max_tol) {
-    report::apply_edit(*config, layers, edit);
+    err << base::printable(report::rejudged_lines(report::apply_edit(*config, layers, edit)));
     if (auto done = write_files(path, *config, err); !done)
       return base::fail(std::move(done.error()));
   }

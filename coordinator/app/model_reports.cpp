@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "coordinator/report/report_files.h"
-#include "shared/base/text.h"
 
 namespace layerfarm::coordinator::app {
 namespace fs = std::filesystem;
@@ -133,12 +132,8 @@ json::Value report_settings(const DiscoverOptions& options, const InputFiles& gi
 
 void ModelReports::say_opened(const ModelFile& model, const OpenedReport& opened) {
   if (!opened.warning.empty()) console_.say("[ONNXtoMLIR] " + model.name + ": " + opened.warning);
-  const std::string start = "[ExecutorJSON] " + opened.report.setup.line_start();
-  if (!opened.takeover.set_aside.empty()) console_.say(start + opened.takeover.set_aside);
-  if (!opened.takeover.edited.empty()) {
-    console_.say(start +
-                 "recommendations edited by hand are kept: " + base::join(opened.takeover.edited));
-  }
+  for (const std::string& line : takeover_lines(opened.takeover, opened.report.setup))
+    console_.say("[ExecutorJSON] " + opened.report.setup.line_start() + line);
   if (const std::string line = missing_times_line(opened.report); !line.empty()) console_.say(line);
 }
 

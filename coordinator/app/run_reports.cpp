@@ -107,6 +107,24 @@ Result<OpenedReport> open_report(ReportSetup setup) {
   return out;
 }
 
+std::vector<std::string> takeover_lines(const report::Takeover& takeover,
+                                        const ReportSetup& setup) {
+  std::vector<std::string> out;
+  const std::string file = setup.paths.report.string();
+  if (!takeover.set_aside.empty()) {
+    out.push_back(std::to_string(takeover.results_set_aside) + " result(s) in " + file +
+                  " are set aside: " + takeover.set_aside);
+  }
+  if (takeover.no_settings)
+    out.push_back(file +
+                  " does not say of which settings its results are; they are taken as they are");
+  if (!takeover.edited.empty())
+    out.push_back(
+        std::to_string(takeover.edited.size()) +
+        " recommendation(s) edited by hand are kept: " + report::first_ten(takeover.edited));
+  return out;
+}
+
 std::string missing_times_line(const OpenReport& report) {
   const ReportSetup& setup = report.setup;
   if (setup.rule != report::Rule::Timing || setup.options.collect_timing) return {};

@@ -65,6 +65,10 @@ struct OpenedReport {
   std::string warning;  ///< about locations
 };
 [[nodiscard]] base::Result<OpenedReport> open_report(ReportSetup setup);
+/// What became of the file that was there, for people: what was set aside and why, that it does not
+/// say of which settings it is, whose recommendations are kept.
+[[nodiscard]] std::vector<std::string> takeover_lines(const report::Takeover& takeover,
+                                                      const ReportSetup& setup);
 /// Empty, or the line that says why a recommendation by timing will not come about: nothing is
 /// timed in this run and the report that it goes on with holds no times.
 [[nodiscard]] std::string missing_times_line(const OpenReport& report);

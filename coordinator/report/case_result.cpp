@@ -37,9 +37,10 @@ bool is_worse(const domain::Comparison& a, const domain::Comparison& b) {
   return domain::is_floating(a.dtype) ? a.max_rel > b.max_rel : a.max_abs > b.max_abs;
 }
 
-Numbers numbers_of(std::span<const domain::Comparison> outputs) {
+Numbers numbers_of(std::span<const domain::Comparison> outputs, double abs_fraction) {
   Numbers numbers;
   double rel_sum = 0;
+  bool known = true;
   std::uint64_t rel_total = 0;
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const domain::Comparison& output = outputs[i];
@@ -55,7 +56,10 @@ Numbers numbers_of(std::span<const domain::Comparison> outputs) {
     rel_total += output.total;
     numbers.required_tolerance =
         std::max(numbers.required_tolerance.value_or(0), output.required_max_tol);
+    // What would pass with another fraction is another number.
+    known = known && output.counted_at.fp_abs_tol_frac == abs_fraction;
   }
+  if (!known) numbers.required_tolerance.reset();
   if (rel_total > 0) numbers.mean_rel_diff = rel_sum / static_cast<double>(rel_total);
   return numbers;
 }
@@ -159,7 +163,7 @@ CaseResult case_result(const domain::Judgement& judgement,
   result.max_rel_diff = judgement.max_rel_diff;
   result.max_abs_diff = judgement.max_abs_diff;
   result.reason = judgement.reason;
-  result.numbers = numbers_of(outputs);
+  result.numbers = numbers_of(outputs, tolerance.fp_abs_tol_frac);
   result.numbers->num_diffs = judgement.num_diffs;
   result.numbers->total = judgement.total;
   return result;

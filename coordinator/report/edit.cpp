@@ -6,6 +6,7 @@
 #include "coordinator/report/ops.h"
 #include "coordinator/report/texts.h"
 #include "coordinator/report/view_text.h"
+#include "shared/base/text.h"
 
 namespace layerfarm::coordinator::report {
 namespace {
@@ -37,10 +38,10 @@ bool set_matches(std::string_view pattern, std::size_t& at, char c, bool& matche
   return true;
 }
 
-void edit_recommendation(json::Object& entry, const std::string& executor) {
-  entry.set("recommended_executor",
-            lower(executor) == kNoExecutor ? json::Value() : json::Value(executor));
-  entry.set("_edited", true);
+/// What `--executor` names; none for "null".
+std::optional<std::string> executor_in(const Edit& edit) {
+  if (!edit.executor || lower(*edit.executor) == kNoExecutor) return std::nullopt;
+  return edit.executor;
 }
 
 void edit_tolerance(json::Object& entry, const Edit& edit) {
@@ -48,24 +49,6 @@ void edit_tolerance(json::Object& entry, const Edit& edit) {
   if (!tolerance.object()) tolerance = json::Object();
   if (edit.fp_avg_tol) tolerance.object()->set("fp_avg_tol", *edit.fp_avg_tol);
   if (edit.fp_max_tol) tolerance.object()->set("fp_max_tol", *edit.fp_max_tol);
-}
-
-/// `_assignments` says the recommendations once more, by node: it must not disagree.
-void edit_assignment(json::Object& assignments, const std::string& layer,
-                     const std::string& executor) {
-  json::Value& assignment = assignments[layer];
-  if (!assignment.object()) assignment = json::Object();
-  assignment.object()->set("executor",
-                           lower(executor) == kNoExecutor ? json::Value() : json::Value(executor));
-}
-
-std::string first_ten(const std::vector<std::string>& ids) {
-  std::string out;
-  for (std::size_t i = 0; i < ids.size(); ++i) {
-    if (i == 10) return out + "...";
-    out.append(out.empty() ? "" : ", ").append(ids[i]);
-  }
-  return out;
 }
 
 }  // namespace
@@ -135,14 +118,14 @@ std::vector<std::string> select_layers(const json::Value& report, std::string_vi
 }
 
 base::Result<void> check_edit(const json::Value& report, const Edit& edit) {
-  if (edit.executor && lower(*edit.executor) != kNoExecutor) {
-    const std::vector<std::string> known = executors_of(report);
-    if (std::find(known.begin(), known.end(), *edit.executor) == known.end()) {
-      std::string names;
-      for (const std::string& name : known) names += name + ", ";
+  if (const auto executor = executor_in(edit)) {
+    const std::vector<std::string> known = chip_executors_of(report);
+    if (std::find(known.begin(), known.end(), *executor) == known.end()) {
+      const std::string_view chip = report.get_text("_chip");
       return base::fail(base::ErrorCode::InvalidInput,
-                        "'" + *edit.executor + "' is no executor of this report; choose one of " +
-                            names + "or null");
+                        "'" + *executor + "' is no executor of " +
+                            (chip.empty() ? "this report's chip" : "chip " + std::string(chip)) +
+                            "; choose one of " + base::join(known) + ", or null");
     }
   }
   for (const auto& tolerance : {edit.fp_avg_tol, edit.fp_max_tol}) {
@@ -153,25 +136,27 @@ base::Result<void> check_edit(const json::Value& report, const Edit& edit) {
   return {};
 }
 
-void apply_edit(json::Value& report, const std::vector<std::string>& layers, const Edit& edit) {
+Rejudged apply_edit(json::Value& report, const std::vector<std::string>& layers, const Edit& edit) {
   json::Value* ops = report.object() ? report.object()->find("ops") : nullptr;
-  if (!ops || !ops->object()) return;
-  json::Value* assignments = report.object()->find("_assignments");
+  if (!ops || !ops->object()) return {};
+  Rejudged rejudged;
   for (const std::string& layer : layers) {
     json::Value* entry = ops->object()->find(layer);
     if (!entry || !entry->object()) continue;
-    if (edit.executor) edit_recommendation(*entry->object(), *edit.executor);
-    if (edit.executor && assignments && assignments->object()) {
-      edit_assignment(*assignments->object(), layer, *edit.executor);
+    if (edit.executor) {
+      set_recommendation(report, layer, executor_in(edit));
+      entry->object()->set("_edited", true);
     }
     if (edit.fp_avg_tol || edit.fp_max_tol) edit_tolerance(*entry->object(), edit);
   }
-  report.object()->erase("_whole_model");  // of another assignment, or judged otherwise
-  if (is_unfinished(report)) return;       // a run that goes on writes its text at its end
+  if (edit.fp_avg_tol || edit.fp_max_tol) rejudged = rejudge(report, layers);
+  report.object()->erase("_whole_model");      // of another assignment, or judged otherwise
+  if (is_unfinished(report)) return rejudged;  // a run that goes on writes its text at its end
   const Overview all = overview(ops_of(report), executors_of(report), RowOrder::OrigIndex);
   const json::Value* name = report.get("model_name");
   const std::string model = name && name->text() ? *name->text() : "unknown";
   report.object()->set("final_report_text", final_report_text(model, all, std::nullopt));
+  return rejudged;
 }
 
 std::string edit_lines(const json::Value& report, const std::vector<std::string>& layers,

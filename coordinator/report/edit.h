@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "coordinator/report/json.h"
+#include "coordinator/report/rejudge.h"
 #include "shared/base/result.h"
 
 namespace layerfarm::coordinator::report {
@@ -30,8 +31,9 @@ struct Edit {
 /// InvalidInput when the executor is none of the report's, naming those that are; or when a
 /// tolerance is no number from 0 on.
 [[nodiscard]] base::Result<void> check_edit(const json::Value& report, const Edit& edit);
-/// Changes the entries and renews what is derived from them (`_assignments`, `final_report_text`).
-void apply_edit(json::Value& report, const std::vector<std::string>& layers, const Edit& edit);
+/// Changes the entries, judges their results by an edited tolerance and renews what is derived from
+/// them (`_assignments`, counts, `final_report_text`).
+Rejudged apply_edit(json::Value& report, const std::vector<std::string>& layers, const Edit& edit);
 /// What was done, a line each; `compiler_path` is named in the last.
 [[nodiscard]] std::string edit_lines(const json::Value& report,
                                      const std::vector<std::string>& layers, const Edit& edit,

@@ -96,7 +96,7 @@ std::optional<double> runtime_in(const json::Value& result) {
 
 }  // namespace
 
-std::vector<std::string> executors_of(const json::Value& report) {
+std::vector<std::string> chip_executors_of(const json::Value& report) {
   std::vector<std::string> names;
   if (const json::Value* listed = report.get("_executors"); listed && listed->array()) {
     for (const json::Value& name : *listed->array()) {
@@ -104,6 +104,11 @@ std::vector<std::string> executors_of(const json::Value& report) {
     }
   }
   if (names.empty()) names.assign(std::begin(kClassicExecutors), std::end(kClassicExecutors));
+  return names;
+}
+
+std::vector<std::string> executors_of(const json::Value& report) {
+  std::vector<std::string> names = chip_executors_of(report);
   if (const json::Object* ops = member_object(report, "ops")) {
     for (const json::Member& op : *ops) {
       const json::Object* tested = member_object(op.value, "executors");
@@ -262,18 +267,45 @@ std::optional<std::string> recommend(std::span<const Candidate> candidates, Rule
   return std::nullopt;
 }
 
-bool is_hand_edit(std::string_view layer_id, const json::Value& entry,
-                  std::span<const std::string> executors) {
+void set_recommendation(json::Value& report, std::string_view layer_id,
+                        const std::optional<std::string>& executor) {
+  const auto set_in = [&](std::string_view key, std::string_view name, bool make) {
+    json::Value* all = report.object() ? report.object()->find(key) : nullptr;
+    if (!all || !all->object()) return;
+    json::Value* entry = all->object()->find(layer_id);
+    if (!entry && !make) return;
+    if (!entry) entry = &all->object()->set(layer_id, json::Object());
+    if (!entry->object()) *entry = json::Object();
+    entry->object()->set(name, executor ? json::Value(*executor) : json::Value());
+  };
+  set_in("ops", "recommended_executor", /*make=*/false);
+  set_in("_assignments", "executor", /*make=*/true);
+}
+
+std::vector<Candidate> candidates_in(const json::Value& entry,
+                                     std::span<const std::string> executors) {
+  std::vector<Candidate> out;
+  const json::Object* tested = member_object(entry, "executors");
+  if (!tested) return out;
+  for (const std::string& name : executors) {
+    if (const json::Value* result = tested->find(name))
+      out.push_back({name, result->get_text("status"), runtime_in(*result)});
+  }
+  return out;
+}
+
+HandEdits::HandEdits(const json::Value& report)
+    // What a chip does not have any more no rule recommends.
+    : executors_(report.get("_executors") ? chip_executors_of(report) : executors_of(report)) {
+  // Reports of other tools do not say whether the model was quantized.
+  const json::Value* settings = report.get("_settings");
+  pooling_may_be_fused_ = !settings || settings->get("quantize");
+}
+
+bool HandEdits::is_one(std::string_view layer_id, const json::Value& entry) const {
   if (const json::Value* mark = entry.get("_edited"); mark && mark->flag() == true) return true;
   if (!entry.get("recommended_executor")) return false;
-  std::vector<Candidate> candidates;
-  if (const json::Object* tested = member_object(entry, "executors")) {
-    for (const std::string& name : executors) {
-      if (const json::Value* result = tested->find(name)) {
-        candidates.push_back({name, result->get_text("status"), runtime_in(*result)});
-      }
-    }
-  }
+  const std::vector<Candidate> candidates = candidates_in(entry, executors_);
   const std::optional<std::string> stored = recommendation_in(entry);
   if (stored == recommend(candidates, Rule::Priority) ||
       stored == recommend(candidates, Rule::Timing))
@@ -283,7 +315,7 @@ bool is_hand_edit(std::string_view layer_id, const json::Value& entry,
   if (!timed) timed = fastest(candidates, "difference");
   if (timed && stored == timed) return false;
   // Pooling of a quantized model is fused by the compiler and has no recommendation.
-  return stored || layer_id.substr(0, 8) != "MaxPool_";
+  return stored || !pooling_may_be_fused_ || !layer_id.starts_with("MaxPool_");
 }
 
 double round3(double number) {

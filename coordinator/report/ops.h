@@ -32,8 +32,9 @@ struct Op {
   std::optional<std::string> recommended;
 };
 
-/// Executors of a report in priority order: its `_executors`, else nss, css, host; then any others
-/// found in `ops`.
+/// Executors that the report's chip has, in priority order: its `_executors`, else nss, css, host.
+[[nodiscard]] std::vector<std::string> chip_executors_of(const json::Value& report);
+/// The same, then any others found in `ops`.
 [[nodiscard]] std::vector<std::string> executors_of(const json::Value& report);
 /// The entries in file order.
 [[nodiscard]] std::vector<Op> ops_of(const json::Value& report);
@@ -112,10 +113,26 @@ struct Candidate {
 /// nothing succeeded.
 [[nodiscard]] std::optional<std::string> recommend(std::span<const Candidate> candidates,
                                                    Rule rule);
-/// Whether a person set this entry's recommendation: `_edited` is true, or no rule gives it from
-/// the results in the entry.
-[[nodiscard]] bool is_hand_edit(std::string_view layer_id, const json::Value& entry,
-                                std::span<const std::string> executors);
+/// Sets a layer's recommendation (none = null), in `_assignments` too: they must not disagree.
+void set_recommendation(json::Value& report, std::string_view layer_id,
+                        const std::optional<std::string>& executor);
+
+/// The results of an entry, those on these executors.
+[[nodiscard]] std::vector<Candidate> candidates_in(const json::Value& entry,
+                                                   std::span<const std::string> executors);
+
+/// Tells the recommendations of a report that a person set from those that a rule gave.
+class HandEdits {
+ public:
+  explicit HandEdits(const json::Value& report);
+  /// `_edited` is true, or no rule gives the recommendation from the results in the entry: neither
+  /// priority nor timing, nor that quantized pooling has none.
+  [[nodiscard]] bool is_one(std::string_view layer_id, const json::Value& entry) const;
+
+ private:
+  std::vector<std::string> executors_;
+  bool pooling_may_be_fused_;
+};
 
 /// Python's round(x, 3).
 [[nodiscard]] double round3(double number);

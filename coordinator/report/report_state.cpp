@@ -49,6 +49,17 @@ std::optional<double> number_in(const json::Value& value, std::string_view key) 
   return member ? member->number() : std::nullopt;
 }
 
+std::size_t count_results(const json::Value& report) {
+  std::size_t out = 0;
+  const json::Value* ops = report.get("ops");
+  if (!ops || !ops->object()) return out;
+  for (const json::Member& entry : *ops->object()) {
+    const json::Value* tested = entry.value.get("executors");
+    if (tested && tested->object()) out += tested->object()->size();
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string settings_difference(const json::Value& there, const json::Value& here) {
@@ -90,78 +101,75 @@ std::size_t ReportState::executor_place(const std::string& name) {
   return executors_.size() - 1;
 }
 
+std::size_t ReportState::entry_place(const std::string& id) {
+  const auto [found, is_new] = by_id_.try_emplace(id, entries_.size());
+  if (is_new) {
+    entries_.emplace_back();
+    entries_.back().facts.id = id;
+    entries_.back().in_model = false;
+  }
+  return found->second;
+}
+
 Takeover ReportState::take_over(const json::Value& report) {
   ++revision_;
   Takeover takeover;
   const std::string_view chip = report.get_text("_chip");
   const bool same_chip = chip.empty() || chip == plan_.chip.name;
+  const json::Value* settings = report.get("_settings");
   if (!same_chip) {
     // Its executors are not ours: nothing in it means anything here.
     takeover.set_aside = "chip: " + std::string(chip) + " there, " + plan_.chip.name + " here";
-    return takeover;
+  } else {
+    // Whoever completes the files of a run that was cut short knows its results, not its settings.
+    if (settings && plan_.settings.is_null()) plan_.settings = *settings;
+    if (settings) takeover.set_aside = settings_difference(*settings, plan_.settings);
   }
-  const json::Value* settings = report.get("_settings");
-  // Whoever completes the files of a run that was cut short knows its results, not its settings.
-  if (settings && plan_.settings.is_null()) plan_.settings = *settings;
-  if (settings) takeover.set_aside = settings_difference(*settings, plan_.settings);
   const bool fits = takeover.set_aside.empty();
+  const std::size_t results = count_results(report);
+  if (!fits) takeover.results_set_aside = results;
+  takeover.no_settings = fits && !settings && results > 0;
+  if (!same_chip) return takeover;
 
   for (const json::Member& member : *(report.object() ? report.object() : &kept_)) {
     if (!is_one_of(member.key, kTopKeys)) kept_.set(member.key, member.value);
   }
   const json::Value* ops = report.get("ops");
   if (!ops || !ops->object()) return takeover;
+  const HandEdits edits(report);
   for (const json::Member& member : *ops->object()) {
     if (!member.value.object()) continue;
-    const auto found = by_id_.find(member.key);
-    std::size_t place = 0;
-    if (found != by_id_.end()) {
-      place = found->second;
-    } else {
-      if (!fits) continue;
-      place = entries_.size();
-      by_id_.emplace(member.key, place);
-      entries_.emplace_back();
-      entries_.back().facts.id = member.key;
-      entries_.back().in_model = false;
-    }
-    take_entry(entries_[place], member.value, fits, takeover, place);
+    const bool edited = edits.is_one(member.key, member.value);
+    // Other settings may make other layers; a person's word about one outlives that.
+    const bool wanted = fits || edited || member.value.get("tolerance_used");
+    if (!wanted && !by_id_.contains(member.key)) continue;
+    const std::size_t place = entry_place(member.key);
+    take_edits(place, member.value, edited, takeover);
+    Entry& entry = entries_[place];
+    entry.recommended_in_file = fits && member.value.get("recommended_executor");
+    entry.file_recommendation = recommendation_in(member.value);
+    if (fits) take_results(entry, member.value);
   }
-  if (!fits) return takeover;
-  const json::Value* unsettled = report.get("_unsettled");
-  if (!unsettled || !unsettled->object()) return takeover;
-  for (const json::Member& layer : *unsettled->object()) {
-    const auto found = by_id_.find(layer.key);
-    if (found == by_id_.end() || !layer.value.object()) continue;
-    for (const json::Member& reason : *layer.value.object()) {
-      const std::size_t executor = executor_place(reason.key);
-      const Entry& entry = entries_[found->second];
-      const bool settled =
-          executor < entry.slots.size() && entry.slots[executor].origin == Slot::Origin::Run;
-      if (!settled && reason.value.text())
-        unsettled_.try_emplace({found->second, executor}, *reason.value.text());
-    }
-  }
+  if (fits) take_unsettled(report);
   return takeover;
 }
 
-void ReportState::take_entry(Entry& entry, const json::Value& from, bool fits, Takeover& takeover,
-                             std::size_t place) {
-  const bool edited = is_hand_edit(entry.facts.id, from, executors_);
+void ReportState::take_edits(std::size_t place, const json::Value& from, bool edited,
+                             Takeover& takeover) {
+  Entry& entry = entries_[place];
   const std::optional<std::string> recommended = recommendation_in(from);
   if (edited && entry.in_model && (!entry.edited || entry.edit != recommended))
     takeover.edited.push_back(entry.facts.id);
   entry.edited = edited;
   entry.edit = edited ? recommended : std::nullopt;
-  entry.recommended_in_file = fits && from.get("recommended_executor");
-  entry.file_recommendation = recommended;
 
   const json::Value* tolerance = from.get("tolerance_used");
   const json::Value edit = tolerance && tolerance->object() ? *tolerance : json::Value();
   if (!(edit == entry.tolerance_edit) && entry.in_model) takeover.tolerances.push_back(place);
   entry.tolerance_edit = edit;
+}
 
-  if (!fits) return;
+void ReportState::take_results(Entry& entry, const json::Value& from) {
   entry.in_file = true;
   for (const json::Member& member : *from.object()) {
     const bool ours = is_one_of(member.key, kEntryKeys);
@@ -186,6 +194,23 @@ void ReportState::take_entry(Entry& entry, const json::Value& from, bool fits, T
     slot.runtime_ms = timing ? number_in(*timing, "runtime_ms") : std::nullopt;
     slot.text.clear();
     json::write(result.value, slot.text, kResultDepth);
+  }
+}
+
+void ReportState::take_unsettled(const json::Value& report) {
+  const json::Value* unsettled = report.get("_unsettled");
+  if (!unsettled || !unsettled->object()) return;
+  for (const json::Member& layer : *unsettled->object()) {
+    const auto found = by_id_.find(layer.key);
+    if (found == by_id_.end() || !layer.value.object()) continue;
+    for (const json::Member& reason : *layer.value.object()) {
+      const std::size_t executor = executor_place(reason.key);
+      const Entry& entry = entries_[found->second];
+      const bool settled =
+          executor < entry.slots.size() && entry.slots[executor].origin == Slot::Origin::Run;
+      if (!settled && reason.value.text())
+        unsettled_.try_emplace({found->second, executor}, *reason.value.text());
+    }
   }
 }
 

@@ -68,6 +68,8 @@ struct Takeover {
   std::vector<std::size_t>
       tolerances;  ///< layers (places in the plan) whose edited tolerance changed: judge them again
   std::string set_aside;  ///< why the file's results were not taken; empty when they were
+  std::size_t results_set_aside = 0;
+  bool no_settings = false;  ///< the file has results and does not say of which settings
 };
 
 /// Bounds that a person edited into an entry; they hold for all executors of the layer.
@@ -136,8 +138,10 @@ class ReportState {
   };
 
   std::size_t executor_place(const std::string& name);
-  void take_entry(Entry& entry, const json::Value& from, bool fits, Takeover& takeover,
-                  std::size_t place);
+  std::size_t entry_place(const std::string& id);
+  void take_edits(std::size_t place, const json::Value& from, bool edited, Takeover& takeover);
+  void take_results(Entry& entry, const json::Value& from);
+  void take_unsettled(const json::Value& report);
   [[nodiscard]] std::vector<std::size_t> visible(const Entry& entry, bool& hidden) const;
   [[nodiscard]] bool is_shown(const Entry& entry, const std::vector<std::size_t>& slots) const;
   [[nodiscard]] std::optional<std::string> recommendation(const Entry& entry,

@@ -163,6 +163,15 @@ std::string layer_table(const Overview& overview, Colour colour) {
   return out;
 }
 
+std::string first_ten(const std::vector<std::string>& names) {
+  std::string out;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (i == 10) return out + "...";
+    out.append(out.empty() ? "" : ", ").append(names[i]);
+  }
+  return out;
+}
+
 std::string final_report_text(const std::string& model_name, const Overview& overview,
                               const std::optional<WholeModel>& whole_model) {
   std::string out = "FINAL EXECUTOR DISCOVERY REPORT\n\nModel: " + model_name +

@@ -26,6 +26,9 @@ enum class Colour : bool { No, Yes };
 
 [[nodiscard]] std::string upper(std::string_view name);
 
+/// "a, b, c"; of more than ten the first ten and "...".
+[[nodiscard]] std::string first_ten(const std::vector<std::string>& names);
+
 /// `final_report_text` of the report.
 [[nodiscard]] std::string final_report_text(const std::string& model_name, const Overview& overview,
                                             const std::optional<WholeModel>& whole_model);

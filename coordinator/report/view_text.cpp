@@ -11,7 +11,6 @@
 namespace layerfarm::coordinator::report {
 namespace {
 
-constexpr std::size_t kLayersNamed = 10;
 constexpr std::size_t kSummaryShown = 70;
 
 /// As Python prints it: a text as itself, all else by its repr.
@@ -137,13 +136,9 @@ bool is_unfinished(const json::Value& report) {
 std::string some_layers(const json::Value& report) {
   const json::Value* ops = report.get("ops");
   if (!ops || !ops->object()) return "";
-  std::string out;
-  std::size_t count = 0;
-  for (const json::Member& op : *ops->object()) {
-    if (count++ == kLayersNamed) return out + "...";
-    out.append(out.empty() ? "" : ", ").append(op.key);
-  }
-  return out;
+  std::vector<std::string> ids;
+  for (const json::Member& op : *ops->object()) ids.push_back(op.key);
+  return first_ten(ids);
 }
 
 std::string view_summary(const json::Value& report, Colour colour) {

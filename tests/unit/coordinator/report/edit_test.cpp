@@ -57,7 +57,16 @@ TEST_CASE("an executor must be one of the report's, a tolerance a number from 0 
   const auto wrong = check_edit(report, {.executor = "nsss"});
   REQUIRE_FALSE(wrong);
   CHECK(wrong.error().text() ==
-        "'nsss' is no executor of this report; choose one of nss, css, host, or null");
+        "'nsss' is no executor of this report's chip; choose one of nss, css, host, or null");
+  // What is tested in an old entry only is no executor of the chip.
+  const auto gone = check_edit(
+      *json::parse(
+          R"({"_chip": "SM8550", "_executors": ["htp", "host"], "ops": {"x": {"executors": {"old": {}}}}})",
+          "gone"),
+      {.executor = "old"});
+  REQUIRE_FALSE(gone);
+  CHECK(gone.error().text() ==
+        "'old' is no executor of chip SM8550; choose one of htp, host, or null");
   CHECK_FALSE(check_edit(report, {.fp_avg_tol = -1.0}));
   CHECK_FALSE(check_edit(report, {.fp_max_tol = std::nan("")}));
   CHECK(check_edit(report, {.fp_avg_tol = 0.0}));

@@ -71,7 +71,7 @@ TEST_CASE(
 
 TEST_CASE("a recommendation that no rule gives is a hand edit, so is a marked one") {
   const auto edited = [](const json::Value& value, const std::string& id = "Conv_a") {
-    return is_hand_edit(id, value, kClassic);
+    return HandEdits(parsed("{}")).is_one(id, value);
   };
   CHECK_FALSE(edited(entry({"success", "success", ""}, "\"nss\"")));
   CHECK(edited(entry({"success", "success", ""}, "\"css\"")));
@@ -92,6 +92,27 @@ TEST_CASE("a recommendation that no rule gives is a hand edit, so is a marked on
   // What the original's timing rule gave: a timed difference before an untimed success.
   CHECK_FALSE(edited(parsed(R"({"executors": {"nss": {"status": "success"},
       "css": {"status": "difference", "timing": {"runtime_ms": 1}}}, "recommended_executor": "css"})")));
+}
+
+TEST_CASE("pooling without a recommendation is an edit where nothing is quantized") {
+  const json::Value pooling = entry({"success", "", ""}, "null");
+  CHECK(HandEdits(parsed(R"({"_settings": {}})")).is_one("MaxPool_p", pooling));
+  CHECK_FALSE(HandEdits(parsed(R"({"_settings": {"quantize": {}}})")).is_one("MaxPool_p", pooling));
+  CHECK_FALSE(HandEdits(parsed("{}")).is_one("MaxPool_p", pooling));
+}
+
+TEST_CASE("which recommendation a rule gives goes by the priority that the report was made with") {
+  const json::Value value = parsed(
+      R"({"executors": {"a": {"status": "success"}, "b": {"status": "success"}, "old": {"status": "success"}},
+      "recommended_executor": "b"})");
+  CHECK(HandEdits(parsed(R"({"_executors": ["a", "b"]})")).is_one("Conv_a", value));
+  CHECK_FALSE(HandEdits(parsed(R"({"_executors": ["b", "a"]})")).is_one("Conv_a", value));
+  // An executor that the chip lost is recommended by no rule.
+  const json::Value gone = parsed(
+      R"({"executors": {"a": {"status": "error"}, "old": {"status": "success"}}, "recommended_executor": null})");
+  CHECK_FALSE(
+      HandEdits(parsed(R"({"_executors": ["a", "b"], "ops": {"x": {"executors": {"old": {}}}}})"))
+          .is_one("Conv_a", gone));
 }
 
 TEST_CASE("columns are the report's executors, else nss, css, host, then others found") {

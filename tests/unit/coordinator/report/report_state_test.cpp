@@ -346,6 +346,29 @@ TEST_CASE("results of other settings leave the file, hand edits stay, and the re
   CHECK(entry_of(report, "Conv_0").get("executors")->object()->empty());
   CHECK(recommended(report, "Conv_0") == "host");
   CHECK_FALSE(state.has_old_success(0));
+  CHECK(takeover.results_set_aside == 2);
+  CHECK_FALSE(takeover.no_settings);
+}
+
+TEST_CASE("a person's word about a layer that other settings do not make comes back with it") {
+  json::Value file = parsed(R"({"_settings": {"layer_unit": "qdq"}, "ops": {
+    "Conv_0": {"executors": {"host": {"status": "success"}}, "recommended_executor": "htp"},
+    "Conv_1": {"executors": {"host": {"status": "success"}}, "recommended_executor": "host",
+      "tolerance_used": {"fp_max_tol": 0.5}},
+    "Conv_2": {"executors": {"host": {"status": "success"}}, "recommended_executor": "host"}}})");
+  ReportState other(plan_of(0));
+  CHECK(other.take_over(file).results_set_aside == 3);
+  const json::Value between = report_of(other);
+  CHECK(keys_of(*between.get("ops")) == "Conv_0 Conv_1");
+  CHECK(entry_of(between, "Conv_0").get("_not_in_model")->flag() == true);
+  CHECK(entry_of(between, "Conv_0").get("executors")->object()->empty());
+  ReportPlan plan = plan_of(3);
+  plan.settings.object()->set("layer_unit", "qdq");
+  ReportState back(plan);
+  CHECK(back.take_over(between).edited == std::vector<std::string>{"Conv_0"});
+  back.settle(0, 1, result(kSuccess));
+  CHECK(recommended(report_of(back), "Conv_0") == "htp");
+  CHECK(back.tolerance(1, 0).fp_max_tol == 0.5);
 }
 
 TEST_CASE("a report of another chip is not taken over at all") {
@@ -360,12 +383,11 @@ TEST_CASE("a report of another chip is not taken over at all") {
 
 TEST_CASE("a report without settings, as the original writes it, is taken as it is") {
   ReportState state(plan_of(1, {"nss", "css"}));
-  CHECK(
-      state
-          .take_over(parsed(
-              R"({"ops": {"Conv_0": {"executors": {"css": {"status": "success"}, "host": {"status": "success"}},
-      "recommended_executor": "css"}, "Bad": 3}})"))
-          .set_aside.empty());
+  const Takeover takeover = state.take_over(parsed(
+      R"({"ops": {"Conv_0": {"executors": {"css": {"status": "success"}, "host": {"status": "success"}},
+      "recommended_executor": "css"}, "Bad": 3}})"));
+  CHECK(takeover.set_aside.empty());
+  CHECK(takeover.no_settings);
   const json::Value report = report_of(state);
   CHECK(keys_of(*entry_of(report, "Conv_0").get("executors")) == "css host");
   CHECK(report.get("ops")->get("Bad") == nullptr);
