@@ -103,6 +103,12 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 
 }  // namespace
 
+std::string meant_chip(const std::string& name) {
+  if (name != "default") return name;
+  const std::string other = base::environment("LAYERFARM_CHIP");
+  return other.empty() || other == "default" ? std::string(kDefaultChip) : other;
+}
+
 ChipCatalog ChipCatalog::standard(const std::string& chips_dir, const std::string& hw_type) {
   std::vector<fs::path> folders;
   if (!chips_dir.empty()) folders.emplace_back(chips_dir);
@@ -169,14 +175,7 @@ Result<std::vector<std::string>> ChipCatalog::group(const std::string& name) con
 Result<ChipSelection> ChipCatalog::select(const std::string& request) const {
   ChipSelection out;
   std::set<std::string> wanted;
-  const auto add = [&wanted](const std::string& name) {
-    if (name != "default") {
-      wanted.insert(name);
-      return;
-    }
-    const std::string other = base::environment("LAYERFARM_CHIP");
-    wanted.insert(other.empty() || other == "default" ? std::string(kDefaultChip) : other);
-  };
+  const auto add = [&wanted](const std::string& name) { wanted.insert(meant_chip(name)); };
   for (const std::string& word : split(request, ',')) {
     if (word == "all") {
       std::vector<std::string> every = names();

@@ -20,6 +20,9 @@ struct CatalogChip {
   std::string own_hw_type;  ///< what the file names, whatever the catalog puts in its place
 };
 
+/// The chip that a name means: `default` is `$LAYERFARM_CHIP`, else SL2610.
+[[nodiscard]] std::string meant_chip(const std::string& name);
+
 /// What a request expands to.
 struct ChipSelection {
   std::vector<CatalogChip> chips;  ///< sorted by name, each once

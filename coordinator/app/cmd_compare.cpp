@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <iostream>
 
+#include "coordinator/app/report_choice.h"
 #include "coordinator/report/compare.h"
 #include "coordinator/report/report_files.h"
 #include "coordinator/report/view_text.h"
@@ -27,7 +28,7 @@ base::Result<fs::path> path_of(const std::string& given, const CompareOptions& o
     return base::fail(base::ErrorCode::InvalidInput,
                       given + " is a folder: name one of its files, or the model with --model");
   }
-  return report::find_config(given, report::model_name_of(options.model), options.chip);
+  return find_chosen({options.model, given, options.chip, options.subgraph}, CompilerFile::Yes);
 }
 
 /// A file that says what it is, or the reason why it cannot be compared.

@@ -6,13 +6,16 @@
 #include <ostream>
 #include <string>
 
+#include "coordinator/report/subgraph_reports.h"
+
 namespace layerfarm::coordinator::app {
 
 struct CompareOptions {
   std::string a;  ///< a report, a compiler file, or (with --model) an output folder
   std::string b;
-  std::string model;  ///< --model: whose files are meant where a folder is named
-  std::string chip;   ///< --chip: with --model, which chip's
+  std::string model;                   ///< --model: whose files are meant where a folder is named
+  std::string chip;                    ///< --chip: with --model, which chip's
+  report::SubgraphEnds subgraph = {};  ///< with --model: of a subgraph
   double time_threshold_percent = 10;
   bool json = false;
 };

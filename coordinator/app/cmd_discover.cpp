@@ -16,6 +16,7 @@
 #include "coordinator/app/model_saving.h"
 #include "coordinator/app/recovery.h"
 #include "coordinator/app/shell_limits.h"
+#include "coordinator/report/subgraph_reports.h"
 #include "coordinator/store/cache.h"
 #include "coordinator/store/sqlite_store.h"
 #include "shared/base/exit_code.h"
@@ -49,11 +50,8 @@ Result<void> check_executors(const DiscoverOptions& options, const ChosenChips& 
 /// Flags that make sense only together.
 Result<void> check_model_changes(const DiscoverOptions& options) {
   const auto invalid = [](const std::string& why) { return fail(ErrorCode::InvalidInput, why); };
-  if (options.subgraph_from.empty() != options.subgraph_to.empty()) {
-    return invalid(options.subgraph_to.empty()
-                       ? "--subgraph-from needs --subgraph-to, the last node of the subgraph"
-                       : "--subgraph-to needs --subgraph-from, the first node of the subgraph");
-  }
+  if (auto both = report::check_both_ends({options.subgraph_from, options.subgraph_to}); !both)
+    return both;
   if (!options.save_bf16_model.empty() && !options.convert.bf16)
     return invalid("--save-bf16-model needs --auto-convert-bf16, which makes that model");
   if (options.quantize.enabled && (options.convert.bf16 || options.convert.int32)) {

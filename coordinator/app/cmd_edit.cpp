@@ -3,6 +3,7 @@
 #include <iostream>
 #include <vector>
 
+#include "coordinator/app/report_choice.h"
 #include "coordinator/report/compiler_map.h"
 #include "coordinator/report/edit.h"
 #include "coordinator/report/folder_lock.h"
@@ -25,12 +26,8 @@ base::Result<fs::path> path_of(const EditOptions& options) {
     if (fs::exists(options.config, ignored)) return fs::path(options.config);
     return base::fail(base::ErrorCode::NotFound, "Config file not found: " + options.config);
   }
-  if (options.model.empty()) {
-    return base::fail(base::ErrorCode::InvalidInput,
-                      "Either --model or a config path must be provided.");
-  }
-  return report::find_report(options.output_dir, report::model_name_of(options.model),
-                             options.chip);
+  return find_chosen({options.model, options.output_dir, options.chip, options.subgraph},
+                     CompilerFile::No);
 }
 
 base::Result<report::json::Value> load_report(const fs::path& path) {

@@ -8,6 +8,7 @@
 #include <ostream>
 #include <string>
 
+#include "coordinator/report/subgraph_reports.h"
 #include "shared/base/result.h"
 
 namespace layerfarm::coordinator::app {
@@ -17,6 +18,7 @@ struct EditOptions {
   std::string model;                    ///< --model
   std::string output_dir;               ///< --output-dir; empty = current folder
   std::string chip;                     ///< --chip: with --model, which chip's report
+  report::SubgraphEnds subgraph = {};   ///< with --model: a subgraph's report
   std::string layer;                    ///< --layer
   std::optional<std::string> executor;  ///< --executor; "null" = none
   std::optional<double> tolerance_avg;  ///< --tolerance-avg

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <iostream>
 
+#include "coordinator/app/report_choice.h"
 #include "coordinator/report/compiler_map.h"
 #include "coordinator/report/report_files.h"
 #include "coordinator/report/view_text.h"
@@ -32,12 +33,8 @@ base::Result<Target> target_of(const ViewOptions& options) {
     if (fs::exists(target.path, ignored)) return target;
     return base::fail(base::ErrorCode::NotFound, "Config file not found: " + target.path.string());
   }
-  if (options.model.empty()) {
-    return base::fail(base::ErrorCode::InvalidInput,
-                      "Either --model or a config path must be provided.");
-  }
-  auto found =
-      report::find_config(options.output_dir, report::model_name_of(options.model), options.chip);
+  auto found = find_chosen({options.model, options.output_dir, options.chip, options.subgraph},
+                           CompilerFile::Yes);
   if (!found) return base::fail(std::move(found.error()));
   target.path = std::move(*found);
   return target;

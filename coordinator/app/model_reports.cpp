@@ -14,6 +14,18 @@ using base::ErrorCode;
 using base::fail;
 using base::Result;
 
+namespace {
+
+/// The chip that a report names; empty when there is no report, or it names none.
+Result<std::string> chip_in(const fs::path& path) {
+  const auto file = report::load_config(path);
+  if (file) return std::string(file->get_text("_chip"));
+  if (file.error().code == ErrorCode::NotFound) return std::string();
+  return fail(file.error());
+}
+
+}  // namespace
+
 plan::PlanOptions plan_options_of(const DiscoverOptions& options) {
   plan::PlanOptions out;
   out.skip_mode = options.skip_mode;
@@ -65,25 +77,50 @@ Result<report::ReportPaths> ModelReports::place(const Reading& reading, const st
   if (error)
     return fail(ErrorCode::Internal,
                 "cannot make the folder " + folder.string() + ": " + error.message());
-  if (request_.chips.size() > 1) return paths;
+  if (request_.chips.size() > 1) return take_single(reading, chip, paths);
   // One chip takes the classic names; another chip's files there move out of the way (design.md,
   // section 8).
-  auto old = report::load_config(paths.report);
-  if (!old) {
-    if (old.error().code == ErrorCode::NotFound) return paths;
-    return fail(old.error());
-  }
-  const std::string there(old->get_text("_chip"));
-  if (there.empty() || there == chip) return paths;
-  auto moves = report::moves_aside(paths, there);
+  auto there = chip_in(paths.report);
+  if (!there) return fail(there.error());
+  if (there->empty() || *there == chip) return paths;
+  auto moves = report::moves_aside(paths, *there);
   if (!moves) return fail(moves.error());
-  if (!dry_run) {
-    if (auto moved = report::carry_out(*moves); !moved) return fail(moved.error());
-  }
-  for (const report::Move& move : *moves)
-    console_.say("[ExecutorJSON] results of chip " + there + (dry_run ? " would be" : "") +
-                 " moved to " + move.to.string());
+  if (auto moved = move(*moves, "results of chip " + *there); !moved) return fail(moved.error());
   return paths;
+}
+
+/// Of several chips each has a folder. What a run of this chip alone has left under the classic
+/// names goes on there, or nobody would look at it again. Where the report is to be read.
+Result<report::ReportPaths> ModelReports::take_single(const Reading& reading,
+                                                      const std::string& chip,
+                                                      const report::ReportPaths& paths) {
+  const report::ReportPaths single =
+      report::report_paths(request_.output_folder / reading.file.folder, reading.file.name,
+                           subgraph_suffix(*reading.model));
+  const auto there = chip_in(single.report);
+  if (!there || *there != chip) return paths;
+  std::error_code error;
+  if (fs::exists(paths.report, error)) {
+    console_.say("[ExecutorJSON] " + single.report.string() + " is of chip " + chip +
+                 " too and stays as it is; this run goes on with " + paths.report.string());
+    return paths;
+  }
+  auto moves = report::moves_aside(single, chip);
+  if (!moves) return fail(moves.error());
+  if (auto moved = move(*moves, "results of chip " + chip + " taken over,"); !moved)
+    return fail(moved.error());
+  return request_.options.dry_run ? single : paths;
+}
+
+Result<void> ModelReports::move(const std::vector<report::Move>& moves, const std::string& what) {
+  const bool dry_run = request_.options.dry_run;
+  if (!dry_run) {
+    if (auto moved = report::carry_out(moves); !moved) return fail(moved.error());
+  }
+  for (const report::Move& one : moves)
+    console_.say("[ExecutorJSON] " + what + (dry_run ? " would be" : "") + " moved to " +
+                 one.to.string());
+  return {};
 }
 
 ReportSetup ModelReports::setup(const Reading& reading,

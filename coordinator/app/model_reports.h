@@ -33,6 +33,11 @@ class ModelReports {
  private:
   [[nodiscard]] base::Result<report::ReportPaths> place(const Reading& reading,
                                                         const std::string& chip);
+  [[nodiscard]] base::Result<report::ReportPaths> take_single(const Reading& reading,
+                                                              const std::string& chip,
+                                                              const report::ReportPaths& paths);
+  [[nodiscard]] base::Result<void> move(const std::vector<report::Move>& moves,
+                                        const std::string& what);
   [[nodiscard]] ReportSetup setup(const Reading& reading,
                                   const std::shared_ptr<const plan::PlanChip>& chip,
                                   report::ReportPaths paths) const;

@@ -6,6 +6,7 @@
 
 #include "coordinator/app/flag_values.h"
 #include "coordinator/app/recovery.h"
+#include "coordinator/app/report_choice.h"
 
 namespace layerfarm::coordinator::app {
 namespace {
@@ -21,6 +22,7 @@ void add_view(CLI::App& app, ViewOptions& options, ChosenCommand& chosen) {
                   "Folder of the JSON files (default: the current one)")
       ->type_name("DIR");
   sub->add_option("--chip,--torq-hw", options.chip, "Which chip's report, when there are several");
+  add_subgraph_ends(*sub, options.subgraph);
   sub->add_flag("--compat", options.compat,
                 "Exit 0 for a broken file or an unknown layer, as torq-gen-config does");
 }
@@ -34,6 +36,7 @@ void add_edit(CLI::App& app, EditOptions& options, ChosenCommand& chosen) {
                   "Folder of the JSON files (default: the current one)")
       ->type_name("DIR");
   sub->add_option("--chip,--torq-hw", options.chip, "Which chip's report, when there are several");
+  add_subgraph_ends(*sub, options.subgraph);
   sub->add_option("--layer", options.layer, "Layer id, part of it, pattern with * or ?, or ALL");
   sub->add_option("--executor", options.executor, "New recommendation; null = none");
   sub->add_option("--tolerance-avg", options.tolerance_avg, "New fp_avg_tol of the layer")
@@ -58,6 +61,7 @@ void add_compare(CLI::App& app, CompareOptions& options, ChosenCommand& chosen) 
   sub->add_option("--model", options.model, "Model whose files are meant where a folder is named")
       ->type_name("FILE");
   sub->add_option("--chip,--torq-hw", options.chip, "Which chip's report, when there are several");
+  add_subgraph_ends(*sub, options.subgraph);
   sub->add_option("--time-threshold", options.time_threshold_percent,
                   "Change of a run time, in percent, beyond which it counts")
       ->capture_default_str()
