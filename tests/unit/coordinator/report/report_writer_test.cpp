@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -245,6 +246,35 @@ TEST_CASE("SIGKILL at any moment leaves a whole report") {
     CHECK(folder.report().get("ops")->object()->size() >= 1);
     CHECK(json::parse(folder.text("_compiler.json"), "compiler"));
   }
+}
+
+TEST_CASE("a write that is killed at any byte leaves the old report whole") {
+  const Folder folder;
+  Run first(folder.path(), 2);
+  first.state.settle(0, 0, success());
+  REQUIRE(first.writer.write(Phase::Finished));
+  const std::string before = folder.text(".json");
+  std::size_t killed = 0;
+  for (std::size_t byte = 0; byte < before.size(); byte += 13) {
+    const pid_t child = ::fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+      // The kernel ends whoever writes this byte of a file.
+      const rlimit limit{byte, byte};
+      ::setrlimit(RLIMIT_FSIZE, &limit);
+      ::signal(SIGXFSZ, SIG_DFL);
+      Run run(folder.path(), 2);
+      if (!run.writer.load()) ::_exit(1);
+      run.state.settle(1, 1, success());
+      [[maybe_unused]] const auto written = run.writer.write(Phase::Finished);
+      ::_exit(0);
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    killed += WIFSIGNALED(status) && WTERMSIG(status) == SIGXFSZ ? 1 : 0;
+    REQUIRE(folder.text(".json") == before);
+  }
+  CHECK(killed >= before.size() / 13);
 }
 
 TEST_CASE("the time between writes is twenty times their cost, one second at least") {
