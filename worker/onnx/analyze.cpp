@@ -105,8 +105,8 @@ std::string layer_problem(const CanonicalLayer& canonical, const ValueTypes& typ
   return {};
 }
 
-/// Shapes of a layer have one source. Where the file declares one that a run did not show, and the
-/// run is all that says another, nothing says what the layer is.
+/// Shapes of a layer have one source. Where the file declares one, and the run that had to be made
+/// for another showed an empty one, nothing says what the layer is.
 std::string source_problem(const NodeGroup& group, const CanonicalLayer& canonical,
                            const Shapes& shapes) {
   const auto depends = [&](const std::string& name) {

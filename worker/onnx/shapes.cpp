@@ -169,23 +169,35 @@ std::size_t take_declared(LoadedModel& model, const ValueTypes& declared, const 
   return taken;
 }
 
-/// Values from the file that stand in one node with an unknown one.
-std::set<std::string> beside_unknown(const LoadedModel& model, const Shapes& shapes) {
-  std::set<std::string> out;
-  if (shapes.from_file.empty()) return out;
-  const std::unordered_set<std::string> unknown(shapes.unknown.begin(), shapes.unknown.end());
-  for (const pb::NodeProto& node : model.proto.graph().node()) {
-    std::vector<std::string> names = used_names(node);
-    names.insert(names.end(), node.output().begin(), node.output().end());
-    const auto is_unknown = [&](const std::string& name) { return unknown.contains(name); };
-    if (std::none_of(names.begin(), names.end(), is_unknown)) continue;
-    for (const std::string& name : names) {
-      const auto type = shapes.types.find(name);
-      if (shapes.from_file.contains(name) && type != shapes.types.end() && type->second.fixed())
-        out.insert(name);
+/// Lets what the run showed of values from the file take the place of what the file says, wherever
+/// an operator has a value that only the run shows. The number of those values.
+std::size_t follow_the_run(const pb::GraphProto& graph, Shapes& shapes) {
+  const auto is_empty = [](const std::vector<std::int64_t>& dims) {
+    return std::find(dims.begin(), dims.end(), 0) != dims.end();
+  };
+  std::size_t followed = 0;
+  // Mostly one round and one to see that nothing is left: nodes are in the order of their values.
+  for (bool changed = !shapes.other_in_run.empty(); changed;) {
+    changed = false;
+    for (const pb::NodeProto& node : graph.node()) {
+      std::vector<std::string> names = used_names(node);
+      names.insert(names.end(), node.output().begin(), node.output().end());
+      if (std::none_of(names.begin(), names.end(),
+                       [&](const std::string& name) { return shapes.seen_in_run.contains(name); }))
+        continue;
+      for (const std::string& name : names) {
+        const auto other = shapes.other_in_run.find(name);
+        if (other == shapes.other_in_run.end() || is_empty(other->second)) continue;
+        shapes.types[name].dims = std::move(other->second);
+        shapes.other_in_run.erase(other);
+        shapes.from_file.erase(name);
+        shapes.seen_in_run.insert(name);
+        changed = true;
+        ++followed;
+      }
     }
   }
-  return out;
+  return followed;
 }
 
 }  // namespace
@@ -265,8 +277,12 @@ void add_seen_shapes(const std::string& answer, const pb::GraphProto& graph, Sha
   }
   std::erase_if(shapes.unknown,
                 [&](const std::string& name) { return !is_open(shapes.types, name); });
-  notes.push_back("the shapes of " + std::to_string(found) +
-                  " values were found by running the model");
+  std::string note =
+      "the shapes of " + std::to_string(found) + " values were found by running the model";
+  if (const std::size_t followed = follow_the_run(graph, shapes); followed > 0)
+    note += "; those of " + std::to_string(followed) +
+            " that meet them are as in that run, not as the file declares them";
+  notes.push_back(std::move(note));
 }
 
 Result<std::string> shapes_request(const LoadedModel& model, const Shapes& shapes,
@@ -279,7 +295,8 @@ Result<std::string> shapes_request(const LoadedModel& model, const Shapes& shape
     node.clear_name();  // may clash, and say nothing here
   graph.clear_output();
   for (const std::string& name : shapes.unknown) graph.add_output()->set_name(name);
-  for (const std::string& name : beside_unknown(model, shapes)) graph.add_output()->set_name(name);
+  const std::set<std::string> from_file(shapes.from_file.begin(), shapes.from_file.end());
+  for (const std::string& name : from_file) graph.add_output()->set_name(name);
   graph.clear_sparse_initializer();
   graph.clear_initializer();
   std::vector<std::pair<std::string, const Constant*>> constants;

@@ -40,12 +40,17 @@ struct Shapes {
 /// Takes over what a run of the model showed (the answer of the helper's operation `shapes`, a JSON
 /// text). Of values whose type is known only the dims: the run may have been of the model's float
 /// form. What a Cast makes has the shape of what it takes.
+///
+/// Shapes of a layer have one source: where an operator has a value that only the run shows, what
+/// the file declares of its other values gives way to what the run showed of them, and so on to the
+/// operators that have those. Elsewhere the file's word stays, and it stays where the run showed
+/// nothing but an empty tensor: a run with made up inputs may go ways that nobody's inputs go.
 void add_seen_shapes(const std::string& answer, const pb::GraphProto& graph, Shapes& shapes,
                      std::vector<std::string>& notes);
 
 /// A request to the helper, with the model that it is about written to `folder`. It asks for what
-/// is unknown, and for what stands beside that in a node and is from the file. Large constants are
-/// hard-linked from the blobs. Unavailable when the model has an input that cannot be made.
+/// is unknown, and for what is from the file. Large constants are hard-linked from the blobs.
+/// Unavailable when the model has an input that cannot be made.
 [[nodiscard]] base::Result<std::string> shapes_request(const LoadedModel& model,
                                                        const Shapes& shapes,
                                                        const std::filesystem::path& folder,
