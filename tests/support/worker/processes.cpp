@@ -6,7 +6,7 @@
 #include <charconv>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
+#include <sstream>
 #include <string_view>
 #include <thread>
 
@@ -17,7 +17,9 @@ namespace {
 
 std::string content(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
+  std::ostringstream out;
+  out << file.rdbuf();  // unlike an iterator it does not throw when the process ends meanwhile
+  return out.str();
 }
 
 bool zombie(pid_t pid) {
