@@ -179,9 +179,10 @@ class Compilation {
     }
     artifact.blob = *blob;
     for (const fs::path& file : files_beside()) {
-      const auto stored = context_.blobs.put_file(file);
+      // Before it is stored, which moves it.
       std::error_code error;
       const auto bytes = fs::file_size(file, error);
+      const auto stored = context_.blobs.put_file(file);
       if (!stored || error) {
         end(Ending::Infrastructure, stored
                                         ? diagnostic("compile", "infrastructure", error.message())
