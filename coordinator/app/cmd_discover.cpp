@@ -13,10 +13,10 @@
 #include "coordinator/app/discover_run.h"
 #include "coordinator/app/input_files.h"
 #include "coordinator/app/local_farm.h"
-#include "coordinator/app/model_saving.h"
+#include "coordinator/app/model_changes.h"
+#include "coordinator/app/reader_calls.h"
 #include "coordinator/app/recovery.h"
 #include "coordinator/app/shell_limits.h"
-#include "coordinator/report/subgraph_reports.h"
 #include "coordinator/store/cache.h"
 #include "coordinator/store/sqlite_store.h"
 #include "shared/base/exit_code.h"
@@ -43,21 +43,6 @@ Result<void> check_executors(const DiscoverOptions& options, const ChosenChips& 
     return fail(ErrorCode::InvalidInput,
                 "--executors: no chip of this run has an executor '" + name +
                     "'; they have: " + base::join({known.begin(), known.end()}));
-  }
-  return {};
-}
-
-/// Flags that make sense only together.
-Result<void> check_model_changes(const DiscoverOptions& options) {
-  const auto invalid = [](const std::string& why) { return fail(ErrorCode::InvalidInput, why); };
-  if (auto both = report::check_both_ends({options.subgraph_from, options.subgraph_to}); !both)
-    return both;
-  if (!options.save_bf16_model.empty() && !options.convert.bf16)
-    return invalid("--save-bf16-model needs --auto-convert-bf16, which makes that model");
-  if (options.quantize.enabled && (options.convert.bf16 || options.convert.int32)) {
-    return invalid(
-        std::string(options.convert.bf16 ? "--auto-convert-bf16" : "--auto-convert-int32") +
-        " and --quantize exclude each other: a model is converted or quantized");
   }
   return {};
 }

@@ -8,8 +8,10 @@
 #include "coordinator/app/console.h"
 #include "coordinator/app/input_files.h"
 #include "coordinator/app/local_farm.h"
+#include "coordinator/app/model_changes.h"
 #include "coordinator/app/model_list.h"
 #include "coordinator/app/model_reports.h"
+#include "coordinator/app/reader_calls.h"
 #include "coordinator/app/recovery.h"
 #include "coordinator/app/shell_limits.h"
 #include "coordinator/app/whole_run.h"
@@ -38,6 +40,7 @@ namespace {
 /// What is known before a worker is asked.
 struct Checked {
   ModelFile model;
+  std::optional<domain::NodeRange> subgraph;  ///< none: the whole model
   InputFiles inputs;
   report::AssignmentSource source;
   report::AssignmentFile assignment;
@@ -49,6 +52,10 @@ base::Error no_config(const ModelFile& model, const RunOptions& options) {
   std::string command = "layerfarm discover --model " + model.path.string();
   if (!options.common.chip.empty()) command += " --chip " + options.common.chip;
   if (!options.common.output_dir.empty()) command += " --output-dir " + options.common.output_dir;
+  if (!options.common.subgraph_from.empty()) {
+    command += " --subgraph-from=" + options.common.subgraph_from +
+               " --subgraph-to=" + options.common.subgraph_to;
+  }
   return {ErrorCode::NotFound, "Config not found for " + model.name +
                                    "\nRun discovery first; it makes the report:\n  " + command};
 }
@@ -107,19 +114,16 @@ Result<void> check_supported(const DiscoverOptions& options) {
         "run does not quantize: make the quantized model with `quantize`, then discover and "
         "run that file");
   }
-  if (!options.subgraph_from.empty() || !options.subgraph_to.empty()) {
-    return fail(ErrorCode::InvalidInput,
-                "run takes whole models only; leave out --subgraph-from and --subgraph-to");
-  }
   if (!options.save_bf16_model.empty())
     return fail(ErrorCode::InvalidInput, "--save-bf16-model is a flag of discover");
   if (!options.tool.dump_folder.empty()) {
     return fail(ErrorCode::InvalidInput,
                 "run keeps no dumps of the compiler yet; --debug-ir is a flag of discover");
   }
-  return {};
+  return check_model_changes(options);
 }
 
+/// All but the subgraph is left open where the subgraph ends before it begins.
 Result<Checked> check(RunOptions& options) {
   Checked out;
   if (auto fine = check_supported(options.common); !fine) return fail(fine.error());
@@ -129,8 +133,15 @@ Result<Checked> check(RunOptions& options) {
   auto inputs = find_inputs(options.common.inputs_dir);
   if (!inputs) return fail(inputs.error());
   out.inputs = std::move(*inputs);
+  if (!options.common.subgraph_from.empty()) {
+    auto range = find_subgraph(out.model.path, options.common);
+    if (!range) return fail(range.error());
+    out.subgraph = *range;
+    if (range->first > range->last) return out;
+  }
   const fs::path folder = options.common.output_dir.empty() ? "." : options.common.output_dir;
-  auto source = report::find_assignment(folder, out.model.name, options.common.chip);
+  auto source =
+      report::find_assignment(folder, {out.model.name, out.subgraph}, options.common.chip);
   if (!source) {
     if (source.error().code == ErrorCode::NotFound) return fail(no_config(out.model, options));
     return fail(source.error());
@@ -262,6 +273,11 @@ int cmd_run(RunOptions options, const std::vector<std::string>& command) {
   };
   auto checked = check(options);
   if (!checked) return refuse(checked.error());
+  if (checked->subgraph && checked->subgraph->first > checked->subgraph->last) {
+    console->say("Case generation skipped: --subgraph-from='" + options.common.subgraph_from +
+                 "' comes after --subgraph-to='" + options.common.subgraph_to + "'");
+    return static_cast<int>(ExitCode::Success);
+  }
   if (auto enough = ensure_shell_limits(1); !enough) return refuse(enough.error());
   const domain::ChipSpec& chip = checked->chips.chips.front()->spec;
   console->say(report::chip_line(chip.name, chip.target));

@@ -6,6 +6,7 @@
 
 #include "coordinator/app/asked_names.h"
 #include "coordinator/app/end_texts.h"
+#include "coordinator/app/model_changes.h"
 #include "coordinator/app/quantize_options.h"
 #include "coordinator/app/result_list.h"
 #include "coordinator/app/stored_report.h"
@@ -129,7 +130,8 @@ void DiscoverRun::plan_when_due(Reading& reading) {
 
 void DiscoverRun::plan_model(Reading& reading) {
   reading.planned = true;
-  say_notes(reading);
+  say_notes(*reading.model, reading.file.name,
+            request_.models.size() > 1 ? reading.label() : std::string(), console_);
   if (const std::string line = quantization_line(*reading.model); !line.empty())
     console_.say("[Quantize] " + reading.file.name + ": " + line);
   if (!reading.model->skipped.empty()) {
@@ -161,19 +163,6 @@ void DiscoverRun::plan_model(Reading& reading) {
   for (OpenedReport& report : *opened) reports_.add(std::move(report.report));
   progress_.add_total(added->counts.cases);
   carry_out(std::move(added->turn));
-}
-
-void DiscoverRun::say_notes(const Reading& reading) {
-  for (const std::string& note : reading.model->notes) {
-    const std::size_t prefix = note.starts_with('[') ? note.find("] ") : std::string::npos;
-    if (prefix == std::string::npos) {
-      console_.say_verbose("[Model] " + reading.file.name + ": " + note);
-    } else if (request_.models.size() == 1) {
-      console_.say(note);
-    } else {
-      console_.say(note.substr(0, prefix + 2) + reading.label() + ": " + note.substr(prefix + 2));
-    }
-  }
 }
 
 /// What the user asked for by name that this model does not have.

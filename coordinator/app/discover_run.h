@@ -49,7 +49,6 @@ class DiscoverRun final : public JobSource {
   void check_names_when_due();
   void plan_when_due(Reading& reading);
   void plan_model(Reading& reading);
-  void say_notes(const Reading& reading);
   void say_unmatched(const Reading& reading);
   void remember_file(const Reading& reading, const ReportSetup& setup);
   void carry_out(plan::Turn turn);

@@ -70,7 +70,7 @@ Result<report::ReportPaths> ModelReports::place(const Reading& reading, const st
   fs::path folder = request_.output_folder / model.folder;
   if (request_.chips.size() > 1) folder /= chip;
   report::ReportPaths paths =
-      report::report_paths(folder, model.name, subgraph_suffix(*reading.model));
+      report::report_paths(folder, model.name, report::subgraph_suffix(reading.model->subgraph));
   if (auto fit = report::check_names_fit(paths); !fit) return fail(fit.error());
   std::error_code error;
   if (!dry_run) fs::create_directories(folder, error);
@@ -96,7 +96,7 @@ Result<report::ReportPaths> ModelReports::take_single(const Reading& reading,
                                                       const report::ReportPaths& paths) {
   const report::ReportPaths single =
       report::report_paths(request_.output_folder / reading.file.folder, reading.file.name,
-                           subgraph_suffix(*reading.model));
+                           report::subgraph_suffix(reading.model->subgraph));
   const auto there = chip_in(single.report);
   if (!there || *there != chip) return paths;
   std::error_code error;
@@ -128,7 +128,7 @@ ReportSetup ModelReports::setup(const Reading& reading,
                                 report::ReportPaths paths) const {
   ReportSetup out;
   out.model_name = reading.file.name;
-  out.suffix = subgraph_suffix(*reading.model);
+  out.suffix = report::subgraph_suffix(reading.model->subgraph);
   if (request_.models.size() > 1) out.label = reading.label();
   out.model = reading.model;
   out.chip = chip;

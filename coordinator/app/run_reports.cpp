@@ -60,12 +60,6 @@ domain::Diagnostic layer_problem(const domain::Layer& layer) {
 
 }  // namespace
 
-std::string subgraph_suffix(const domain::ModelAnalysis& model) {
-  if (!model.subgraph) return {};
-  return "_subgraph_" + std::to_string(model.subgraph->first) + "_" +
-         std::to_string(model.subgraph->last);
-}
-
 std::string reference_name(const domain::ToolIdentity& reference) {
   return std::string(kReferenceEngine) + " " + reference.version;
 }
@@ -85,6 +79,7 @@ Result<OpenedReport> open_report(ReportSetup setup) {
   plan.chip = with_tolerances(setup.chip->spec, setup.options.tolerance);
   plan.layers = std::move(facts.layers);
   plan.settings = setup.settings;
+  plan.subgraph = setup.model->subgraph;
   plan.quantization = quantization_counts(*setup.model);
   if (pooling_is_fused(setup.settings) && !setup.model->subgraph) {
     for (report::LayerFacts& layer : plan.layers)

@@ -49,8 +49,6 @@ struct OpenReport {
   std::optional<base::Time> well_since;  ///< of the first write that worked since `trouble`
 };
 
-/// "" or `_subgraph_<i>_<j>`.
-[[nodiscard]] std::string subgraph_suffix(const domain::ModelAnalysis& model);
 /// As Prepared::reference names the first engine.
 [[nodiscard]] std::string reference_name(const domain::ToolIdentity& reference);
 /// Tolerances that users see: chip file under flags, per executor.

@@ -52,7 +52,7 @@ Result<ReportSetup> setup_of(const store::RunFile& file, const fs::path& cache) 
   ReportSetup out;
   out.model_name = report::model_name_of(file.model_path);
   out.model = std::make_shared<const domain::ModelAnalysis>(std::move(*model));
-  out.suffix = subgraph_suffix(*out.model);
+  out.suffix = report::subgraph_suffix(out.model->subgraph);
   out.paths =
       report::report_paths(fs::path(file.report_path).parent_path(), out.model_name, out.suffix);
   if (const json::Value* settings = plan->get("settings")) out.settings = *settings;

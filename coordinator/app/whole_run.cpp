@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "coordinator/app/layer_facts.h"
+#include "coordinator/app/model_changes.h"
 #include "coordinator/app/model_reading.h"
 #include "coordinator/report/compiler_map.h"
 #include "shared/base/files.h"
@@ -40,6 +41,7 @@ Result<WholeRunResult> WholeModelRun::steps() {
   if (!digest) return fail(digest.error());
   auto whole = read(*digest, plain);
   if (!whole) return fail(std::move(whole.error()));
+  say_notes(*whole->model, request_.model.filename().string(), "", console_);
   WholeRunResult out;
   LayerFactsResult facts = layer_facts(*whole->model, {});
   if (!facts.warning.empty()) console_.say("[ONNXtoMLIR] " + facts.warning);

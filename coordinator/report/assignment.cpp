@@ -1,6 +1,7 @@
 #include "coordinator/report/assignment.h"
 
 #include <algorithm>
+#include <charconv>
 
 #include "coordinator/report/compiler_map.h"
 #include "coordinator/report/ops.h"
@@ -33,17 +34,57 @@ std::vector<fs::path> family(const fs::path& folder) {
   return out;
 }
 
+/// The numbers behind `_subgraph_` at the end of a file's name, after the model's.
+std::optional<domain::NodeRange> range_in_name(const fs::path& path, std::string_view model_name) {
+  std::string name = path.stem().string();
+  constexpr std::string_view kCompiler = "_compiler";
+  if (name.ends_with(kCompiler)) name.erase(name.size() - kCompiler.size());
+  const std::string start = report_paths("", model_name).report.stem().string() + "_subgraph_";
+  if (!name.starts_with(start)) return std::nullopt;
+  domain::NodeRange out;
+  const char* const end = name.data() + name.size();
+  const auto first = std::from_chars(name.data() + start.size(), end, out.first);
+  if (first.ec != std::errc() || first.ptr == end || *first.ptr != '_') return std::nullopt;
+  const auto last = std::from_chars(first.ptr + 1, end, out.last);
+  if (last.ec != std::errc() || last.ptr != end) return std::nullopt;
+  return out;
+}
+
 /// By what files say of themselves, since people rename them.
-std::optional<AssignmentSource> by_model_name(const fs::path& folder, std::string_view model_name,
-                                              bool reports) {
+std::optional<AssignmentSource> by_content(const fs::path& folder, const Wanted& wanted,
+                                           bool reports) {
   for (const fs::path& path : family(folder)) {
     auto file = load_config(path);
-    if (!file || file->get_text("model_name") != model_name) continue;
+    if (!file || file->get_text("model_name") != wanted.model_name ||
+        subgraph_of(*file, path) != wanted.subgraph)
+      continue;
     const bool is_report = file->get("ops") != nullptr;
     const bool fits = reports ? is_report : is_compiler_file(*file);
     if (fits) return AssignmentSource{path, std::move(*file), is_report};
   }
   return std::nullopt;
+}
+
+std::string part_text(const std::optional<domain::NodeRange>& subgraph) {
+  return subgraph
+             ? "nodes " + std::to_string(subgraph->first) + " to " + std::to_string(subgraph->last)
+             : std::string("the whole model");
+}
+
+/// A file that the model's name leads to.
+Result<AssignmentSource> by_name(const fs::path& path, const Wanted& wanted) {
+  auto file = load_config(path);
+  if (!file) return base::fail(std::move(file.error()));
+  // Old files do not say it; then the name that led here does.
+  if (file->get("_subgraph") || !wanted.subgraph) {
+    if (const auto part = subgraph_of(*file, path); part != wanted.subgraph) {
+      return base::fail(ErrorCode::Incompatible, path.string() + " is of " + part_text(part) +
+                                                     ", not of " + part_text(wanted.subgraph) +
+                                                     "; give it back its name");
+    }
+  }
+  const bool is_report = file->get("ops") != nullptr;
+  return AssignmentSource{path, std::move(*file), is_report};
 }
 
 }  // namespace
@@ -101,30 +142,33 @@ Assigned assign(const AssignmentFile& file, std::span<const OperatorPlace> opera
   return out;
 }
 
-Result<AssignmentSource> find_assignment(const fs::path& folder, std::string_view model_name,
+std::optional<domain::NodeRange> subgraph_of(const json::Value& file, const fs::path& path) {
+  const json::Value* own = file.get("_subgraph");
+  if (!own || !own->array() || own->array()->size() != 2)
+    return range_in_name(path, file.get_text("model_name"));
+  const auto place = [&](std::size_t i) {
+    return static_cast<std::uint32_t>((*own->array())[i].integer().value_or(0));
+  };
+  return domain::NodeRange{place(0), place(1)};
+}
+
+Result<AssignmentSource> find_assignment(const fs::path& folder, const Wanted& wanted,
                                          std::string_view chip) {
-  const auto named = find_report(folder, model_name, chip);
-  if (named) {
-    auto file = load_config(*named);
-    if (!file) return base::fail(std::move(file.error()));
-    const bool is_report = file->get("ops") != nullptr;
-    return AssignmentSource{*named, std::move(*file), is_report};
-  }
+  const std::string suffix = subgraph_suffix(wanted.subgraph);
+  const auto named = find_report(folder, wanted.model_name, chip, suffix);
+  if (named) return by_name(*named, wanted);
   if (named.error().code != ErrorCode::NotFound) return base::fail(named.error());
   std::vector<fs::path> places = {folder};
   if (!chip.empty()) places.insert(places.begin(), folder / chip);
   for (const fs::path& place : places) {
-    if (auto found = by_model_name(place, model_name, /*reports=*/true)) return std::move(*found);
+    if (auto found = by_content(place, wanted, /*reports=*/true)) return std::move(*found);
   }
-  if (const auto compiler = find_config(folder, model_name, chip)) {
-    auto file = load_config(*compiler);
-    if (!file) return base::fail(std::move(file.error()));
-    return AssignmentSource{*compiler, std::move(*file), false};
-  }
+  if (const auto compiler = find_config(folder, wanted.model_name, chip, suffix))
+    return by_name(*compiler, wanted);
   for (const fs::path& place : places) {
-    if (auto found = by_model_name(place, model_name, /*reports=*/false)) return std::move(*found);
+    if (auto found = by_content(place, wanted, /*reports=*/false)) return std::move(*found);
   }
-  return base::fail(ErrorCode::NotFound, "Config not found for " + std::string(model_name));
+  return base::fail(ErrorCode::NotFound, "Config not found for " + std::string(wanted.model_name));
 }
 
 }  // namespace layerfarm::coordinator::report

@@ -14,6 +14,7 @@
 
 #include "coordinator/report/json.h"
 #include "shared/base/result.h"
+#include "shared/domain/layer.h"
 
 namespace layerfarm::coordinator::report {
 
@@ -49,11 +50,21 @@ struct AssignmentSource {
   json::Value content;
   bool is_report = false;  ///< else a compiler file, which stays as it is
 };
-/// The model's report (with `chip`, in `<folder>/<chip>/` first), else any report of the folder
-/// that names the model, else the compiler file by its name or the model it names. NotFound when
-/// there is none; InvalidInput when several reports fit, or one that fits cannot be read.
+/// The part of a model that a file is of: as it says itself (`_subgraph`), else as its name says;
+/// none: the whole model.
+[[nodiscard]] std::optional<domain::NodeRange> subgraph_of(const json::Value& file,
+                                                           const std::filesystem::path& path);
+/// What is to be run.
+struct Wanted {
+  std::string_view model_name;
+  std::optional<domain::NodeRange> subgraph;  ///< none: the whole model
+};
+/// Its report (with `chip`, in `<folder>/<chip>/` first), else any report of the folder that names
+/// the model, else the compiler file by its name or the model it names. A file of another part of
+/// the model never fits. NotFound when there is none; InvalidInput when several reports fit, or one
+/// that fits cannot be read or says that it is of another part.
 [[nodiscard]] base::Result<AssignmentSource> find_assignment(const std::filesystem::path& folder,
-                                                             std::string_view model_name,
+                                                             const Wanted& wanted,
                                                              std::string_view chip);
 
 }  // namespace layerfarm::coordinator::report

@@ -12,6 +12,11 @@ namespace fs = std::filesystem;
 
 std::string model_name_of(const fs::path& model) { return model.stem().string(); }
 
+std::string subgraph_suffix(const std::optional<domain::NodeRange>& subgraph) {
+  if (!subgraph) return {};
+  return "_subgraph_" + std::to_string(subgraph->first) + "_" + std::to_string(subgraph->last);
+}
+
 ReportPaths report_paths(const fs::path& folder, std::string_view model_name,
                          std::string_view suffix) {
   const std::string stem = "torq_gen_config_" + std::string(model_name) + std::string(suffix);
@@ -78,8 +83,8 @@ base::Result<json::Value> load_config(const fs::path& path) {
 }
 
 base::Result<fs::path> find_report(const fs::path& folder, std::string_view model_name,
-                                   std::string_view chip) {
-  const fs::path name = report_paths("", model_name).report;
+                                   std::string_view chip, std::string_view suffix) {
+  const fs::path name = report_paths("", model_name, suffix).report;
   std::error_code ignored;
   if (!chip.empty() && fs::exists(folder / chip / name, ignored)) return folder / chip / name;
   fs::path plain = folder / name;
@@ -105,12 +110,12 @@ base::Result<fs::path> find_report(const fs::path& folder, std::string_view mode
 }
 
 base::Result<fs::path> find_config(const fs::path& folder, std::string_view model_name,
-                                   std::string_view chip) {
-  auto found = find_report(folder, model_name, chip);
+                                   std::string_view chip, std::string_view suffix) {
+  auto found = find_report(folder, model_name, chip, suffix);
   if (found || found.error().code != base::ErrorCode::NotFound) return found;
   std::error_code ignored;
   for (const fs::path& place : {chip.empty() ? folder : folder / chip, folder}) {
-    fs::path compiler = report_paths(place, model_name).compiler;
+    fs::path compiler = report_paths(place, model_name, suffix).compiler;
     if (fs::exists(compiler, ignored)) return compiler;
   }
   return found;

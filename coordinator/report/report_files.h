@@ -10,6 +10,7 @@
 
 #include "coordinator/report/json.h"
 #include "shared/base/result.h"
+#include "shared/domain/layer.h"
 
 namespace layerfarm::coordinator::report {
 
@@ -21,6 +22,8 @@ struct ReportPaths {
 
 /// File name without its last extension: `net1.0-12.onnx` -> `net1.0-12`.
 [[nodiscard]] std::string model_name_of(const std::filesystem::path& model);
+/// "" or `_subgraph_<i>_<j>`.
+[[nodiscard]] std::string subgraph_suffix(const std::optional<domain::NodeRange>& subgraph);
 /// `torq_gen_config_<model><suffix>{,_compiler,_mac_debug}.json` in `folder`; `suffix` is "" or
 /// `_subgraph_<i>_<j>`.
 [[nodiscard]] ReportPaths report_paths(const std::filesystem::path& folder,
@@ -51,15 +54,17 @@ struct FileState {
 
 /// Which report is meant when only a model is given: with `chip`, in `<folder>/<chip>/`, else in
 /// `folder`; without, in `folder`, else in the one folder below it that has it. NotFound names the
-/// first place looked at; InvalidInput lists several.
+/// first place looked at; InvalidInput lists several. `suffix` as for report_paths.
 [[nodiscard]] base::Result<std::filesystem::path> find_report(const std::filesystem::path& folder,
                                                               std::string_view model_name,
-                                                              std::string_view chip);
+                                                              std::string_view chip,
+                                                              std::string_view suffix = "");
 
 /// The same, and the compiler file at one of these places where there is no report at all.
 [[nodiscard]] base::Result<std::filesystem::path> find_config(const std::filesystem::path& folder,
                                                               std::string_view model_name,
-                                                              std::string_view chip);
+                                                              std::string_view chip,
+                                                              std::string_view suffix = "");
 
 struct Move {
   std::filesystem::path from;

@@ -14,10 +14,11 @@ constexpr std::string_view kVersion = "1.1";
 constexpr std::size_t kLargeReport = 2000;  ///< layers
 constexpr int kResultDepth = 4;             ///< nesting of a member of `executors`
 
-constexpr std::array<std::string_view, 19> kTopKeys = {"version",
+constexpr std::array<std::string_view, 20> kTopKeys = {"version",
                                                        "default_tolerance",
                                                        "ops",
                                                        "model_name",
+                                                       "_subgraph",
                                                        "_chip",
                                                        "_executors",
                                                        "_evidence",
@@ -309,6 +310,10 @@ std::optional<std::string> ReportState::recommendation(const Entry& entry,
 
 void ReportState::write_head(json::Builder& out) const {
   out.text("model_name", plan_.model_name);
+  if (plan_.subgraph) {
+    out.value("_subgraph", json::Array{json::Value(std::int64_t{plan_.subgraph->first}),
+                                       json::Value(std::int64_t{plan_.subgraph->last})});
+  }
   const auto& executors = plan_.chip.executors;
   out.text("_chip", plan_.chip.name);
   json::Array names;

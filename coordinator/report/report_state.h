@@ -18,6 +18,7 @@
 #include "coordinator/report/ops.h"
 #include "coordinator/report/texts.h"
 #include "shared/domain/chip.h"
+#include "shared/domain/layer.h"
 
 namespace layerfarm::coordinator::report {
 
@@ -41,9 +42,10 @@ struct ReportPlan {
   std::string model_name;
   domain::ChipSpec chip;           ///< tolerances are those in force: flags over the chip file
   std::vector<LayerFacts> layers;  ///< all layers of the model, by `orig_index`
-  json::Value settings;            ///< `_settings`: an object
-  json::Value quantization;        ///< `_quantization`: how many layers are quantized; null = none
-  std::string reference;           ///< engine that makes the references
+  std::optional<domain::NodeRange> subgraph;  ///< the report is of this part of the model alone
+  json::Value settings;                       ///< `_settings`: an object
+  json::Value quantization;  ///< `_quantization`: how many layers are quantized; null = none
+  std::string reference;     ///< engine that makes the references
   std::vector<std::pair<std::string, std::string>> tools;  ///< name -> version
   Rule rule = Rule::Priority;
   bool skip_mode = false;

@@ -110,9 +110,55 @@ class Run(RunFarm):
 
     def test_what_only_discover_does_is_refused_by_name(self):
         for flags, words in [(["--quantize"], "run does not quantize"), (["--debug-ir"], "--debug-ir"), (["--save-bf16-model", "x"], "--save-bf16-model"),
-                             (["--subgraph-from", "a"], "--subgraph-from")]:
+                             (["--subgraph-from", "a"], "--subgraph-from needs --subgraph-to")]:
             with self.subTest(flags=flags):
                 self.assertRegex(self.run_model("gen_odd", *flags, code=1).stderr, f"^Error: .*{words}")
+
+    def test_a_subgraph_runs_from_a_report_of_its_own_and_leaves_the_whole_models_files_alone(self):
+        model = "gen_tiny_transformer"
+        self.discover(model, "ort-cpu", code=0)
+        whole = self.files()
+        names = list(self.report(model)["ops"])
+        part = ("--subgraph-from", names[4], "--subgraph-to", names[9].split("_", 1)[1])
+        other = ("--subgraph-from", names[1], "--subgraph-to", names[3])
+        # Neither the whole model's report nor another subgraph's will do.
+        self.discover(model, "ort-cpu", *other, code=0)
+        missing = self.run_model(model, *part, code=1)
+        self.assertIn(f"Error: Config not found for {model}", missing.stderr)
+        self.assertIn(f"--subgraph-from={names[4]} --subgraph-to=", missing.stderr)
+        self.discover(model, "ort-cpu", *part, code=0)
+        own = f"{model}_subgraph_4_9"
+        self.assertEqual(self.report(own)["_subgraph"], [4, 9])
+        self.edit(own, names[6], "cpu-noopt")
+        done = self.run_model(model, *part, "--check-boundaries", code=0)
+        self.assertIn(f"[Subgraph] Resolved '{names[4]}' -> 4, ", done.stderr)
+        self.assertIn(f"Full model {model}: comparison passed", done.stderr)
+        report = self.report(own)
+        self.assertEqual(list(report["ops"]), names[4:10])
+        self.assertEqual(report["_whole_model"]["status"], "success")
+        self.assertEqual(sum(segment["operators"] for segment in report["_whole_model"]["segments"]), 6)
+        self.assertGreaterEqual(report["_whole_model"]["switches"], 1)
+        files = self.files()
+        self.assertEqual({name: files[name] for name in whole}, whole)
+        self.assertNotIn("_whole_model", self.report(f"{model}_subgraph_1_3"))
+        # Where the numbers come from is asked once more; the run itself comes from the store.
+        self.run_model(model, *part, "--check-boundaries", code=0)
+        self.assertEqual(self.files(), files)
+
+    def test_a_subgraphs_compiler_file_serves_where_its_report_is_gone(self):
+        part = ("--subgraph-from", "mm::0", "--subgraph-to", "mm::0")
+        self.discover("gen_odd", "ort-cpu", *part, code=0)
+        self.report_path("gen_odd_subgraph_0_0").unlink()
+        files = self.files()
+        done = self.run_model("gen_odd", "--chip", "ort-cpu", *part, code=0)
+        self.assertIn("Full model gen_odd: comparison passed", done.stderr)
+        self.assertEqual(self.files(), files)
+
+    def test_names_of_a_subgraph_that_mean_nothing(self):
+        done = self.run_model("gen_odd", "--subgraph-from", "nowhere", "--subgraph-to", "mm::0", code=1)
+        self.assertIn("Error: Could not resolve --subgraph-from='nowhere'. Available: ['MatMul_mm::0', ", done.stderr)
+        done = self.run_model("gen_odd", "--subgraph-from", "Add_层 1", "--subgraph-to", "mm::0", code=0)
+        self.assertIn("Case generation skipped: --subgraph-from='Add_层 1' comes after --subgraph-to='mm::0'", done.stderr)
 
     def test_a_chip_that_takes_no_inputs_fails_and_says_so(self):
         self.discover("gen_odd", "null")
@@ -160,6 +206,26 @@ class RunTorq(RunFarm):
         done = self.run_model(self.mlp, code=1)
         self.assertIn("Full model setup failed: ", done.stderr)
         self.assertIn("Sigmoid", done.stderr)
+
+    def test_the_report_of_a_subgraph_by_torq_gen_config_is_taken_and_an_edit_reaches_the_tool(self):
+        self.out.mkdir()
+        golden = GOLDEN / "report" / "cnn_subgraph" / "01"
+        for path in golden.glob("*.json"):
+            shutil.copy(path, self.out)
+        files = self.files()
+        cnn, own = GOLDEN / "models" / "cnn_repeat.onnx", "cnn_repeat_subgraph_2_5"
+        done = self.run_model(cnn, "--subgraph-from=c1", "--subgraph-to=Relu_r2", code=0)
+        self.assertIn("Full model cnn_repeat: comparison passed", done.stderr)
+        self.assertRegex(self.report(own)["final_report_text"], r"Number of differences: 0 out of 512 \[0\.00%\]")
+        self.assertEqual(self.report(own)["ops"], json.loads((golden / f"torq_gen_config_{own}.json").read_text())["ops"])
+        self.assertEqual({name for name, content in self.files().items() if files.get(name) != content}, {f"torq_gen_config_{own}.json"})
+        # As the original's case goes on: a layer moves to another executor.
+        self.edit(own, "Conv_c1", "host")
+        compiler = self.out / f"torq_gen_config_{own}_compiler.json"
+        theirs = json.loads((GOLDEN / "report" / "cnn_subgraph" / "04" / compiler.name).read_text())
+        self.run_model(cnn, "--subgraph-from=Conv_c1", "--subgraph-to=r2", code=0)
+        self.assertEqual(json.loads(compiler.read_text()), theirs)
+        self.assertEqual(len(self.calls("torq-compile")), 2)  # none is lost on the way
 
     def test_the_compiler_file_of_torq_gen_config_is_taken_as_it_is(self):
         self.out.mkdir()

@@ -484,6 +484,12 @@ Result<Layer> whole_as_layer(const std::filesystem::path& file, const base::Blob
   return make_layer(group, layer_ids({group}).front(), 0, model);
 }
 
+Result<domain::NodeRange> subgraph_range(const domain::AnalyzeRequest& request) {
+  const auto loaded = load_converted(request);
+  if (!loaded) return fail(loaded.error());
+  return find_range(loaded->proto.graph(), request.subgraph.value_or(domain::SubgraphRange{}));
+}
+
 Result<void> save_converted(const domain::AnalyzeRequest& request,
                             const std::filesystem::path& out) {
   const auto loaded = load_converted(request);

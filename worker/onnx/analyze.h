@@ -39,6 +39,10 @@ struct AnalyzeAnswer {
 /// counts. Id and operator type are those of its main node.
 [[nodiscard]] base::Result<domain::Layer> whole_as_layer(const std::filesystem::path& file,
                                                          const base::BlobFolder& blobs);
+
+/// Which nodes the request's subgraph goes from and to, in the model as the request converts it;
+/// NotFound for a name that no node has.
+[[nodiscard]] base::Result<domain::NodeRange> subgraph_range(const domain::AnalyzeRequest& request);
 /// Writes the converted model of a request, whole, to `out`. Same errors.
 [[nodiscard]] base::Result<void> save_converted(const domain::AnalyzeRequest& request,
                                                 const std::filesystem::path& out);

@@ -37,6 +37,11 @@ struct ConvertFlags {
   std::string out;
 };
 
+struct RangeFlags {
+  layerfarm::domain::AnalyzeRequest request;
+  std::string result;
+};
+
 struct RaiseFlags {
   std::string model;
   std::int64_t opset = 0;
@@ -100,6 +105,29 @@ int cmd_convert(const ConvertFlags& flags) {
               : fail(flags.request.model_path, done.error().text());
 }
 
+int cmd_range(const RangeFlags& flags) {
+  const auto range = onnx::subgraph_range(flags.request);
+  if (!range) return fail(flags.request.model_path, range.error().text());
+  const auto written = base::write_file_atomically(
+      flags.result, std::to_string(range->first) + " " + std::to_string(range->last) + "\n",
+      base::Sync::No);
+  return written ? static_cast<int>(ExitCode::Success) : fail(flags.result, written.error().text());
+}
+
+/// The model, and what is made of it first.
+void add_conversion(CLI::App& command, layerfarm::domain::AnalyzeRequest& request) {
+  command.add_option("--model", request.model_path, "model to read")->required();
+  command.add_flag("--bf16", request.convert.bf16, "float becomes bfloat16");
+  command.add_flag("--int32", request.convert.int32,
+                   "64-bit integers become 32-bit ones where ONNX allows it");
+  command.add_option_function<std::vector<std::string>>(
+      "--keep-dim",
+      [&request](const std::vector<std::string>& names) {
+        for (const std::string& name : names) request.dims.emplace_back(name, 1);
+      },
+      "dynamic dim that stays open though it is a first one (repeatable)");
+}
+
 int cmd_raise(const RaiseFlags& flags) {
   const auto done = onnx::raise_opset(flags.model, flags.opset, flags.out);
   return done ? static_cast<int>(ExitCode::Success) : fail(flags.model, done.error().text());
@@ -153,16 +181,20 @@ int main(int argc, char** argv) {
                               "a part of it is asked for");
 
   ConvertFlags convert;
-  std::vector<std::string> keep_dims;
   CLI::App* convert_command =
       app.add_subcommand("convert", "Writes a model with other element types");
-  convert_command->add_option("--model", convert.request.model_path, "model to read")->required();
-  convert_command->add_flag("--bf16", convert.request.convert.bf16, "float becomes bfloat16");
-  convert_command->add_flag("--int32", convert.request.convert.int32,
-                            "64-bit integers become 32-bit ones where ONNX allows it");
-  convert_command->add_option("--keep-dim", keep_dims,
-                              "dynamic dim that stays open though it is a first one (repeatable)");
+  add_conversion(*convert_command, convert.request);
   convert_command->add_option("--out", convert.out, "where the model goes; its folder is made")
+      ->required();
+
+  RangeFlags range;
+  range.request.subgraph.emplace();
+  CLI::App* range_command =
+      app.add_subcommand("range", "Says which nodes a subgraph goes from and to");
+  add_conversion(*range_command, range.request);
+  range_command->add_option("--from", range.request.subgraph->from, "first node")->required();
+  range_command->add_option("--to", range.request.subgraph->to, "last node")->required();
+  range_command->add_option("--result", range.result, "where the answer goes: two numbers, from 0")
       ->required();
 
   RaiseFlags raise;
@@ -194,14 +226,15 @@ int main(int argc, char** argv) {
                                 : static_cast<int>(ExitCode::Usage);
   }
 
-  for (const std::string& name : keep_dims) convert.request.dims.emplace_back(name, 1);
   std::string model = analyze_command->parsed()   ? analyze.request
                       : convert_command->parsed() ? convert.request.model_path
+                      : range_command->parsed()   ? range.request.model_path
                       : replace_command->parsed() ? replace.analysis
                                                   : raise.model;
   try {
     return analyze_command->parsed()   ? cmd_analyze(analyze, model)
            : convert_command->parsed() ? cmd_convert(convert)
+           : range_command->parsed()   ? cmd_range(range)
            : replace_command->parsed() ? cmd_replace(replace)
                                        : cmd_raise(raise);
   } catch (const std::bad_alloc&) {

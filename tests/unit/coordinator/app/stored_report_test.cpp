@@ -95,8 +95,7 @@ TEST_CASE("a subgraph's setup comes back with the names of its own") {
   Bench bench;
   domain::ModelAnalysis part = *bench.setup.model;
   part.subgraph = {3, 4};
-  CHECK(subgraph_suffix(*bench.setup.model).empty());
-  bench.setup.suffix = subgraph_suffix(part);
+  bench.setup.suffix = report::subgraph_suffix(part.subgraph);
   bench.setup.paths = report::report_paths(bench.out, "m", bench.setup.suffix);
   const auto analysis =
       *base::BlobFolder(bench.cache / "blobs").put(protocol::encode_analysis(part));

@@ -87,28 +87,84 @@ TEST_CASE("a layer's recommendation wins over a line that an older module had") 
 TEST_CASE("the report comes before the compiler file, and names before contents") {
   Folder folder;
   const auto path = [&](const std::string& name) { return folder.path / name; };
-  CHECK(find_assignment(folder.path, "m", "").error().code == base::ErrorCode::NotFound);
+  CHECK(find_assignment(folder.path, {"m", {}}, "").error().code == base::ErrorCode::NotFound);
   folder.write("torq_gen_config_other_compiler.json", kCompiler);
-  CHECK(find_assignment(folder.path, "m", "")->path == path("torq_gen_config_other_compiler.json"));
+  CHECK(find_assignment(folder.path, {"m", {}}, "")->path ==
+        path("torq_gen_config_other_compiler.json"));
   folder.write("torq_gen_config_m_compiler.json", kCompiler);
-  auto found = find_assignment(folder.path, "m", "");
+  auto found = find_assignment(folder.path, {"m", {}}, "");
   CHECK(found->path == path("torq_gen_config_m_compiler.json"));
   CHECK_FALSE(found->is_report);
   folder.write("torq_gen_config_zz_mac_debug.json", R"({"ops": {}, "model_name": "m"})");
-  CHECK_FALSE(find_assignment(folder.path, "m", "")->is_report);
+  CHECK_FALSE(find_assignment(folder.path, {"m", {}}, "")->is_report);
   folder.write("torq_gen_config_renamed.json", kReport);
-  CHECK(find_assignment(folder.path, "m", "")->path == path("torq_gen_config_renamed.json"));
+  CHECK(find_assignment(folder.path, {"m", {}}, "")->path == path("torq_gen_config_renamed.json"));
   folder.write("torq_gen_config_m.json", kReport);
-  found = find_assignment(folder.path, "m", "");
+  found = find_assignment(folder.path, {"m", {}}, "");
   CHECK(found->path == path("torq_gen_config_m.json"));
   CHECK(found->is_report);
   folder.write("c1/torq_gen_config_m.json", kReport);
-  CHECK(find_assignment(folder.path, "m", "c1")->path == path("c1/torq_gen_config_m.json"));
+  CHECK(find_assignment(folder.path, {"m", {}}, "c1")->path == path("c1/torq_gen_config_m.json"));
 }
 
 TEST_CASE("a report that cannot be read is not passed over") {
   Folder folder;
   folder.write("torq_gen_config_m_compiler.json", kCompiler);
   folder.write("torq_gen_config_m.json", "{");
-  CHECK(find_assignment(folder.path, "m", "").error().code == base::ErrorCode::InvalidInput);
+  CHECK(find_assignment(folder.path, {"m", {}}, "").error().code == base::ErrorCode::InvalidInput);
+}
+
+TEST_CASE("a file of another part of the model never fits, whatever it is called") {
+  Folder folder;
+  const auto path = [&](const std::string& name) { return folder.path / name; };
+  const auto find = [&](std::optional<domain::NodeRange> part) {
+    return find_assignment(folder.path, {"m", part}, "");
+  };
+  const domain::NodeRange part{2, 5};
+  const std::string marked = R"({"ops": {}, "model_name": "m", "_subgraph": [2, 5]})";
+  // The whole model's, and that of another subgraph by its name alone, as old files have it.
+  folder.write("torq_gen_config_m.json", kReport);
+  folder.write("torq_gen_config_m_subgraph_0_1.json", kReport);
+  folder.write("torq_gen_config_m_subgraph_0_1_compiler.json", kCompiler);
+  CHECK(find(part).error().code == base::ErrorCode::NotFound);
+  CHECK(find(domain::NodeRange{0, 1})->path == path("torq_gen_config_m_subgraph_0_1.json"));
+  folder.write("torq_gen_config_m_subgraph_2_5_compiler.json", kCompiler);
+  CHECK(find(part)->path == path("torq_gen_config_m_subgraph_2_5_compiler.json"));
+  folder.write("torq_gen_config_renamed.json", marked);
+  CHECK(find(part)->path == path("torq_gen_config_renamed.json"));
+  folder.write("torq_gen_config_m_subgraph_2_5.json", kReport);
+  CHECK(find(part)->path == path("torq_gen_config_m_subgraph_2_5.json"));
+  // A whole model is found by content only where no part of it is meant.
+  std::filesystem::remove(path("torq_gen_config_m.json"));
+  CHECK(find(std::nullopt).error().code == base::ErrorCode::NotFound);
+}
+
+TEST_CASE("a file that says it is of another part than its name is refused") {
+  Folder folder;
+  const std::string marked = R"({"ops": {}, "model_name": "m", "_subgraph": [2, 5]})";
+  folder.write("torq_gen_config_m.json", marked);
+  folder.write("torq_gen_config_m_subgraph_0_1.json", marked);
+  for (const std::optional<domain::NodeRange>& part :
+       {std::optional<domain::NodeRange>(), std::optional(domain::NodeRange{0, 1})}) {
+    const auto found = find_assignment(folder.path, {"m", part}, "");
+    REQUIRE_FALSE(found);
+    CHECK(found.error().message.find("is of nodes 2 to 5, not of ") != std::string::npos);
+  }
+}
+
+TEST_CASE("a file's part is read from it, else from its name") {
+  const auto part = [](const std::string& text, const std::string& path) {
+    return subgraph_of(parsed(text), path);
+  };
+  const std::string plain = R"({"model_name": "m"})";
+  CHECK(part(R"({"_subgraph": [2, 5]})", "x.json") == domain::NodeRange{2, 5});
+  CHECK(part(plain, "out/torq_gen_config_m_subgraph_12_345.json") == domain::NodeRange{12, 345});
+  CHECK(part(plain, "torq_gen_config_m_subgraph_1_2_compiler.json") == domain::NodeRange{1, 2});
+  for (const char* name :
+       {"torq_gen_config_m.json", "torq_gen_config_m_subgraph_1.json",
+        "torq_gen_config_m_subgraph_1_x.json", "torq_gen_config_n_subgraph_1_2.json",
+        "torq_gen_config_m_subgraph_1_2_3.json", "torq_gen_config_m_subgraph__.json"})
+    CHECK_FALSE(part(plain, name));
+  // A model may be called so itself.
+  CHECK_FALSE(part(R"({"model_name": "m_subgraph_1_2"})", "torq_gen_config_m_subgraph_1_2.json"));
 }
