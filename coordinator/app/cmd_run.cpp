@@ -108,12 +108,6 @@ Result<void> check_chip(const report::AssignmentSource& source, const domain::Ch
 
 /// What discover can do and a run cannot follow yet.
 Result<void> check_supported(const DiscoverOptions& options) {
-  if (options.quantize.enabled) {
-    return fail(
-        ErrorCode::InvalidInput,
-        "run does not quantize: make the quantized model with `quantize`, then discover and "
-        "run that file");
-  }
   if (!options.save_bf16_model.empty())
     return fail(ErrorCode::InvalidInput, "--save-bf16-model is a flag of discover");
   if (!options.tool.dump_folder.empty()) {
@@ -133,6 +127,7 @@ Result<Checked> check(RunOptions& options) {
   auto inputs = find_inputs(options.common.inputs_dir);
   if (!inputs) return fail(inputs.error());
   out.inputs = std::move(*inputs);
+  if (auto found = find_calibration(options.common.quantize); !found) return fail(found.error());
   if (!options.common.subgraph_from.empty()) {
     auto range = find_subgraph(out.model.path, options.common);
     if (!range) return fail(range.error());

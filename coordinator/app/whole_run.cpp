@@ -23,6 +23,26 @@ base::Error no_answer(const SequencedEnd& end) {
   return {end.interrupted ? ErrorCode::Cancelled : ErrorCode::Unavailable, end.reason};
 }
 
+/// The quantizer's conversions are no layers and have no executor, but a map counts them.
+Result<void> add_conversions(const domain::ModelAnalysis& split,
+                             std::vector<std::string>& executors) {
+  if (executors.empty() || executors.size() == split.operators) return {};
+  std::vector<std::string> out;
+  auto next = executors.begin();
+  for (const domain::SourceLocation& place : split.locations) {
+    const bool converts = place.op_type == "QuantizeLinear" || place.op_type == "DequantizeLinear";
+    if (!converts && next == executors.end()) break;
+    out.push_back(converts ? std::string() : *next++);
+  }
+  if (next != executors.end() || out.size() != split.operators) {
+    return fail(ErrorCode::InvalidInput,
+                "the quantized model has " + std::to_string(split.operators) +
+                    " operators, the importer sees others; without them no executor has a place");
+  }
+  executors = std::move(out);
+  return {};
+}
+
 std::string place_text(const domain::SourceLocation& place) {
   return std::to_string(place.line) + ":" + std::to_string(place.column);
 }
@@ -59,6 +79,7 @@ Result<WholeRunResult> WholeModelRun::steps() {
   }
   auto split = read(*digest, request);
   if (!split) return fail(std::move(split.error()));
+  if (auto fits = add_conversions(*split->model, *executors); !fits) return fail(fits.error());
   auto result = run(*split, std::move(*executors), out.fresh);
   if (!result) return fail(std::move(result.error()));
   out.result = std::move(*result);
@@ -93,6 +114,11 @@ Result<WholeModelRun::Read> WholeModelRun::read(const base::Digest& model_file,
 /// By operator; where segments are made, nothing that is a layer stays without one.
 Result<std::vector<std::string>> WholeModelRun::executors_of(
     const domain::ModelAnalysis& model, const std::map<std::string, std::string>& locations) {
+  if (model.operators == 0) {
+    return fail(ErrorCode::InvalidInput,
+                "nothing says which operator is which layer: " +
+                    (model.location_problem.empty() ? "it has none" : model.location_problem));
+  }
   std::vector<report::OperatorPlace> operators(model.operators);
   if (model.locations.size() == model.operators) {
     for (std::size_t i = 0; i < operators.size(); ++i)
@@ -105,8 +131,12 @@ Result<std::vector<std::string>> WholeModelRun::executors_of(
                                             : model.location_problem) +
             "); run discover, then run by its report");
   }
+  report::AssignmentFile file = request_.assignment;
   for (const domain::Layer& layer : model.layers) {
-    if (!layer.node_index || *layer.node_index >= operators.size()) continue;
+    if (!layer.node_index || *layer.node_index >= operators.size()) {
+      file.by_layer.erase(layer.id);  // the quantizer fused it into its neighbour
+      continue;
+    }
     operators[*layer.node_index].layer_id = layer.id;
     // A place where another operator stands in the module is none.
     if (!report::is_line_and_column(locations.at(layer.id)))
@@ -115,7 +145,7 @@ Result<std::vector<std::string>> WholeModelRun::executors_of(
   const auto& chip = request_.chip->spec;
   std::vector<std::string> names;
   for (const domain::ExecutorSpec& executor : chip.executors) names.push_back(executor.name);
-  report::Assigned assigned = report::assign(request_.assignment, operators, names);
+  report::Assigned assigned = report::assign(file, operators, names);
   const auto say = [&](std::size_t count, const std::string& what) {
     if (count > 0) console_.say(fmt::format("[ExecutorAssignments] {} {}", count, what));
   };
@@ -126,12 +156,25 @@ Result<std::vector<std::string>> WholeModelRun::executors_of(
     say(assigned.unassigned, "layers have no executor; the compiler chooses");
     return std::move(assigned.executors);
   }
-  say(assigned.unassigned, "layers have no executor; they run on " + names.back());
+  std::size_t left = 0;
+  const bool chosen = std::any_of(assigned.executors.begin(), assigned.executors.end(),
+                                  [](const std::string& name) { return !name.empty(); });
   for (std::size_t i = 0; i < operators.size(); ++i) {
-    if (assigned.executors[i].empty() && !operators[i].layer_id.empty())
-      assigned.executors[i] = names.back();
+    const std::string& id = operators[i].layer_id;
+    // Pooling that is quantized has none on purpose: it goes with what it pools.
+    if (!assigned.executors[i].empty() || id.empty() || (chosen && goes_with_neighbours(id)))
+      continue;
+    assigned.executors[i] = names.back();
+    ++left;
   }
+  say(left, "layers have no executor; they run on " + names.back());
   return std::move(assigned.executors);
+}
+
+bool WholeModelRun::goes_with_neighbours(const std::string& layer_id) const {
+  const DiscoverOptions& options = request_.options.common;
+  return options.quantize.enabled && options.subgraph_from.empty() &&
+         layer_id.starts_with("MaxPool_");
 }
 
 Result<report::WholeResult> WholeModelRun::run(const Read& split,

@@ -62,6 +62,7 @@ class WholeModelRun {
                                         const domain::AnalyzeRequest& request);
   [[nodiscard]] base::Result<std::vector<std::string>> executors_of(
       const domain::ModelAnalysis& model, const std::map<std::string, std::string>& locations);
+  [[nodiscard]] bool goes_with_neighbours(const std::string& layer_id) const;
   [[nodiscard]] base::Result<report::WholeResult> run(const Read& split,
                                                       std::vector<std::string> executors,
                                                       bool& fresh);

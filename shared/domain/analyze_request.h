@@ -58,8 +58,8 @@ struct AnalyzeRequest {
   std::optional<SubgraphRange> subgraph;
   std::optional<Quantization> quantize;
   LayerUnit unit = LayerUnit::Node;
-  /// Not empty: for each non-Constant node the executor it shall run on; the layers are then the
-  /// segments between which a run of the whole model switches.
+  /// Not empty: for each non-Constant node (with `quantize`, but Q/DQ) the executor it shall run
+  /// on; the layers are then the segments between which a run of the whole model switches.
   std::vector<std::string> assignment;
   friend bool operator==(const AnalyzeRequest&, const AnalyzeRequest&) = default;
 };

@@ -109,7 +109,7 @@ class Run(RunFarm):
         self.run_farm("run", "--no-such-flag", code=2)
 
     def test_what_only_discover_does_is_refused_by_name(self):
-        for flags, words in [(["--quantize"], "run does not quantize"), (["--debug-ir"], "--debug-ir"), (["--save-bf16-model", "x"], "--save-bf16-model"),
+        for flags, words in [(["--debug-ir"], "--debug-ir"), (["--save-bf16-model", "x"], "--save-bf16-model"),
                              (["--subgraph-from", "a"], "--subgraph-from needs --subgraph-to")]:
             with self.subTest(flags=flags):
                 self.assertRegex(self.run_model("gen_odd", *flags, code=1).stderr, f"^Error: .*{words}")
@@ -159,6 +159,60 @@ class Run(RunFarm):
         self.assertIn("Error: Could not resolve --subgraph-from='nowhere'. Available: ['MatMul_mm::0', ", done.stderr)
         done = self.run_model("gen_odd", "--subgraph-from", "Add_层 1", "--subgraph-to", "mm::0", code=0)
         self.assertIn("Case generation skipped: --subgraph-from='Add_层 1' comes after --subgraph-to='mm::0'", done.stderr)
+
+    def quantized(self, chip, *flags, **edits):
+        """Discovers cnn_repeat, edits it, runs it with boundaries; what the report says of the run, and all that was printed."""
+        cnn = GOLDEN / "models" / "cnn_repeat.onnx"
+        self.discover(cnn, chip, "--quantize", *flags)
+        for layer, executor in edits.items():
+            self.edit("cnn_repeat", layer, executor)
+        done = self.run_model(cnn, "--quantize", *flags, "--check-boundaries")
+        return self.report("cnn_repeat")["_whole_model"], done
+
+    def test_a_quantized_model_runs_by_the_layers_that_its_operators_stand_for(self):
+        whole, done = self.quantized("ort-cpu", "--full-integer", Conv_c1="cpu-noopt", Gemm_logits="cpu-noopt")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("[QuantizedONNXtoMLIR] Mapped 9/13 original layers to 9 quantized compute ops", done.stderr)
+        self.assertNotIn("are of no operator", done.stderr)
+        # Pooling has no executor and goes with what it pools, Q and DQ with their operator.
+        self.assertEqual([segment["executor"] for segment in whole["segments"]], ["cpu", "cpu-noopt", "cpu", "cpu-noopt"])
+        self.assertEqual({segment["status"] for segment in whole["segments"]}, {"success"})
+        # Four values of logits; int8 is compared by its steps.
+        self.assertEqual((whole["status"], whole["total"]), ("success", 4))
+        self.assertNotIn("max_rel_diff", whole["max_diff"])
+        ops = self.report("cnn_repeat")["ops"]
+        self.assertEqual(ops["Relu_r1"]["mlir_location"], "Relu")
+        # In float the two values of 8x8x8 and the one of 8 would take this many.
+        self.assertLess(whole["bytes_crossed"], (2 * 512 + 8) * 4)
+        again = self.run_model(GOLDEN / "models" / "cnn_repeat.onnx", "--quantize", "--full-integer", "--check-boundaries", code=0)
+        self.assertEqual(self.report("cnn_repeat")["_whole_model"], whole, again.stderr)
+
+    def test_each_form_of_a_quantized_model_runs(self):
+        for flags in (("--per-channel",), ("--quant-format", "qoperator"), ("--quant-format", "hybrid", "--full-integer")):
+            with self.subTest(flags=flags):
+                whole, done = self.quantized("ort-cpu", *flags, Conv_c2="cpu-noopt")
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertEqual(whole["status"], "success")
+                self.assertGreaterEqual(whole["switches"], 2)
+
+    def test_a_quantized_model_runs_only_as_it_was_discovered(self):
+        cnn = GOLDEN / "models" / "cnn_repeat.onnx"
+        self.discover(cnn, "ort-cpu", "--quantize", "--layers", "Conv_c0")
+        files = self.files()
+        for flags, here in (((), "not set here"), (("--quantize", "--per-channel"), "'per_channel': True")):
+            done = self.run_model(cnn, *flags, code=1)
+            self.assertRegex(done.stderr, r"was made with other settings: quantize: \{'format': 'qdq'.* there, .*" + here)
+        self.assertEqual(self.files(), files)
+
+    def test_a_quantized_subgraph_runs(self):
+        cnn = GOLDEN / "models" / "cnn_repeat.onnx"
+        part = ("--quantize", "--subgraph-from=Conv_c1", "--subgraph-to=MaxPool_mp")
+        self.discover(cnn, "ort-cpu", *part)
+        own = "cnn_repeat_subgraph_2_9"
+        self.edit(own, "Add_res", "cpu-noopt")
+        done = self.run_model(cnn, *part, code=0)
+        self.assertIn("Full model cnn_repeat: comparison passed", done.stderr)
+        self.assertEqual([segment["executor"] for segment in self.report(own)["_whole_model"]["segments"]], ["cpu", "cpu-noopt", "cpu"])
 
     def test_a_chip_that_takes_no_inputs_fails_and_says_so(self):
         self.discover("gen_odd", "null")
@@ -226,6 +280,25 @@ class RunTorq(RunFarm):
         self.run_model(cnn, "--subgraph-from=Conv_c1", "--subgraph-to=r2", code=0)
         self.assertEqual(json.loads(compiler.read_text()), theirs)
         self.assertEqual(len(self.calls("torq-compile")), 2)  # none is lost on the way
+
+    def test_a_quantized_model_passes_by_its_map_as_it_did_with_torq_gen_config(self):
+        cnn = GOLDEN / "models" / "cnn_repeat.onnx"
+        flags = ("--quantize", "--full-integer")
+        self.run_farm("discover", "--model", cnn, "--output-dir", self.out, *flags, code=1)
+        self.log.unlink()
+        compiler = (self.out / "torq_gen_config_cnn_repeat_compiler.json").read_bytes()
+        done = self.run_model(cnn, *flags, code=0)
+        self.assertIn("Full model cnn_repeat: comparison passed", done.stderr)
+        theirs = json.loads((GOLDEN / "report" / "cnn_quant_qdq" / "02" / "torq_gen_config_cnn_repeat.json").read_text())
+        block = "--- Full Model Comparison ---\n  Max absolute difference: 0.0\n  Number of differences: 0 out of 4 [0.00%]\n"
+        self.assertIn(block, theirs["final_report_text"])
+        self.assertIn(block, self.report("cnn_repeat")["final_report_text"])
+        self.assertEqual((self.out / "torq_gen_config_cnn_repeat_compiler.json").read_bytes(), compiler)
+        (run_call,) = self.calls("torq-run-module")
+        self.assertEqual([word.split("=@")[0] for word in run_call if word.startswith("--input")], ["--input=1x3x8x8xsi8"])
+        # Another executor than the fitting one shows: the map names it for its line.
+        self.edit("cnn_repeat", "Add_res", "css")
+        self.assertIn("Full model comparison failed: ", self.run_model(cnn, *flags, code=1).stderr)
 
     def test_the_compiler_file_of_torq_gen_config_is_taken_as_it_is(self):
         self.out.mkdir()

@@ -421,8 +421,10 @@ Result<AnalyzeAnswer> analyze(const AnalyzeOptions& options) {
     if (!constants) return fail(std::move(constants.error()));
   }
   if (options.changed_model && is_changed(options.request)) {
-    if (auto written = write_outline(*loaded, *options.changed_model); !written)
-      return fail(std::move(written.error()));
+    // The quantizer runs the model, so it needs all of it.
+    const auto written = options.request.quantize ? write_model(*loaded, *options.changed_model)
+                                                  : write_outline(*loaded, *options.changed_model);
+    if (!written) return fail(written.error());
   }
 
   std::vector<NodeGroup> groups;

@@ -21,7 +21,7 @@ struct AnalyzeOptions {
   std::optional<std::filesystem::path>
       shapes_folder;  ///< where the model for such a run may be written; none: do not ask
   /// Where the outline of the model that was taken apart goes when that is not the file itself (a
-  /// converted one, a subgraph).
+  /// converted one, a subgraph); where it will be quantized, the model itself.
   std::optional<std::filesystem::path> changed_model;
 };
 

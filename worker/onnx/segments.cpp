@@ -21,21 +21,68 @@ Nodes operators_of(const pb::GraphProto& graph) {
   return out;
 }
 
+/// What the quantizer put between operators, of whatever domain.
+bool converts(const pb::NodeProto& node) {
+  return node.op_type() == "QuantizeLinear" || node.op_type() == "DequantizeLinear";
+}
+
+/// Operators that nobody chose an executor for go with the maker of what they take, those that have
+/// none with the reader of what they give.
+void go_with_neighbours(const Nodes& operators, std::vector<std::string>& executors) {
+  std::unordered_map<std::string, std::size_t> maker;
+  std::unordered_map<std::string, std::vector<std::size_t>> readers;
+  for (std::size_t i = 0; i < operators.size(); ++i) {
+    for (const std::string& name : operators[i]->output()) maker.emplace(name, i);
+    for (const std::string& name : used_names(*operators[i])) readers[name].push_back(i);
+  }
+  for (std::size_t i = 0; i < operators.size(); ++i) {
+    for (const std::string& name : used_names(*operators[i])) {
+      const auto found = maker.find(name);
+      if (executors[i].empty() && found != maker.end()) executors[i] = executors[found->second];
+    }
+  }
+  for (std::size_t i = operators.size(); i-- > 0;) {
+    for (const std::string& name : operators[i]->output()) {
+      for (const std::size_t reader : readers[name]) {
+        if (executors[i].empty()) executors[i] = executors[reader];
+      }
+    }
+  }
+  // Parts of the model that hang together with nothing that has one.
+  const auto any = std::find_if(executors.begin(), executors.end(),
+                                [](const std::string& name) { return !name.empty(); });
+  if (any == executors.end()) return;
+  const std::string last = *any;
+  std::replace(executors.begin(), executors.end(), std::string(), last);
+}
+
 /// An executor for each operator. Where a layer is several operators, its main one has the name and
-/// the others follow it.
+/// the others follow it. `asked`: by operator.
 std::vector<std::string> spread(const LoadedModel& model, const Nodes& operators,
-                                const domain::AnalyzeRequest& request) {
-  std::vector<std::string> out = request.assignment;
-  if (request.unit == domain::LayerUnit::Node) return out;
+                                std::vector<std::string> asked, domain::LayerUnit unit) {
+  if (unit == domain::LayerUnit::Node) return asked;
+  std::vector<std::string> out = asked;
   std::unordered_map<const pb::NodeProto*, std::size_t> place;
   for (const pb::NodeProto* node : operators) place.emplace(node, place.size());
-  for (const NodeGroup& group : layer_groups(model, request.unit)) {
-    const std::string& executor = request.assignment[place.at(&group.main())];
+  for (const NodeGroup& group : layer_groups(model, unit)) {
+    const std::string& executor = asked[place.at(&group.main())];
     for (const pb::NodeProto* node : group.nodes) {
       std::string& own = out[place.at(node)];
       if (own.empty()) own = executor;
     }
   }
+  return out;
+}
+
+/// Of a quantized model the assignment knows what computes alone.
+std::vector<std::string> spread_quantized(const LoadedModel& model, const Nodes& operators,
+                                          const std::vector<std::string>& assignment) {
+  std::vector<std::string> asked;
+  auto next = assignment.begin();
+  for (const pb::NodeProto* node : operators)
+    asked.push_back(converts(*node) ? std::string() : *next++);
+  std::vector<std::string> out = spread(model, operators, std::move(asked), domain::LayerUnit::Qdq);
+  go_with_neighbours(operators, out);
   return out;
 }
 
@@ -165,13 +212,20 @@ base::Result<SegmentedModel> split_model(const LoadedModel& model,
                                          const domain::AnalyzeRequest& request,
                                          const Constants& constants) {
   const Splitter splitter(model, constants);
-  const std::size_t operators = splitter.operators().size();
+  const Nodes& nodes = splitter.operators();
+  const bool quantized = request.quantize.has_value();
+  const auto operators = static_cast<std::size_t>(
+      std::count_if(nodes.begin(), nodes.end(),
+                    [&](const pb::NodeProto* node) { return !quantized || !converts(*node); }));
   if (request.assignment.size() != operators) {
     return base::fail(base::ErrorCode::InvalidInput,
                       "the assignment is of " + std::to_string(request.assignment.size()) +
-                          " operators, the model has " + std::to_string(operators));
+                          " operators, the " + (quantized ? "quantized " : "") + "model has " +
+                          std::to_string(operators));
   }
-  SegmentedModel out = splitter.split(spread(model, splitter.operators(), request));
+  SegmentedModel out =
+      splitter.split(quantized ? spread_quantized(model, nodes, request.assignment)
+                               : spread(model, nodes, request.assignment, request.unit));
   if (out.segments.empty())
     return base::fail(base::ErrorCode::InvalidInput, "no operator makes any of its outputs");
   return out;

@@ -20,6 +20,9 @@ struct SegmentedModel {
   std::vector<std::string> ids;  ///< of the groups, for people
 };
 
+/// With `request.quantize` the model is the quantized one, and the assignment is of its operators
+/// without QuantizeLinear and DequantizeLinear: these go with their operator (LayerUnit::Qdq), and
+/// operators without an executor with their neighbours.
 /// Operators whose results are constant, or that nothing of the model's results rests on, are in no
 /// segment: nothing has to run them. InvalidInput when the assignment is of another model.
 [[nodiscard]] base::Result<SegmentedModel> split_model(const LoadedModel& model,

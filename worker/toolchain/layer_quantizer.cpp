@@ -49,12 +49,14 @@ class LayerQuantizer {
         analysis_(analysis),
         context_(context) {}
 
-  QuantizeAnswer run() {
+  /// Done without a file where the model is used as it is.
+  QuantizeAnswer whole() {
     QuantizeAnswer out;
     out.whole = folder_ / "whole.onnx";
     const json whole = quantize_whole(out.whole);
     if (stopped_) return std::move(*stopped_);
-    if (whole.value("already", false)) {
+    already_ = whole.value("already", false);
+    if (already_) {
       analysis_.notes.emplace_back(
           "[Quantize] the model is quantized already; it is used as it is");
       out.whole.clear();
@@ -69,6 +71,11 @@ class LayerQuantizer {
           "[Quantize] the model as a whole stays in float, and so do places: " +
           normalised(why.substr(0, why.find('\n'))));
     }
+    out.ending = Ending::Done;
+    return out;
+  }
+
+  QuantizeAnswer layers() {
     std::vector<Kind> kinds = find_kinds();
     for (std::size_t first = 0; first < kinds.size() && !stopped_; first += kLayersPerRequest) {
       const std::size_t count = std::min(kLayersPerRequest, kinds.size() - first);
@@ -76,9 +83,11 @@ class LayerQuantizer {
     }
     if (!stopped_) take_modules(kinds);
     if (stopped_) return std::move(*stopped_);
-    out.ending = Ending::Done;
-    return out;
+    return {.ending = Ending::Done, .diagnostic = {}, .whole = {}};
   }
+
+  /// The model was quantized before, and so its layers are left as they are.
+  [[nodiscard]] bool already() const { return already_; }
 
  private:
   void stop(Ending ending, domain::Diagnostic diagnostic) {
@@ -295,6 +304,7 @@ class LayerQuantizer {
   domain::ModelAnalysis& analysis_;
   StepContext& context_;
   std::optional<QuantizeAnswer> stopped_;
+  bool already_ = false;
 };
 
 }  // namespace
@@ -302,7 +312,18 @@ class LayerQuantizer {
 QuantizeAnswer quantize_layers(const domain::AnalyzeRequest& request, const fs::path& model,
                                const fs::path& folder, domain::ModelAnalysis& analysis,
                                StepContext& context) {
-  return LayerQuantizer(request, model, folder, analysis, context).run();
+  LayerQuantizer quantizer(request, model, folder, analysis, context);
+  QuantizeAnswer whole = quantizer.whole();
+  if (whole.ending != Ending::Done || quantizer.already()) return whole;
+  QuantizeAnswer out = quantizer.layers();
+  if (out.ending == Ending::Done) out.whole = std::move(whole.whole);
+  return out;
+}
+
+QuantizeAnswer quantize_whole(const domain::AnalyzeRequest& request, const fs::path& model,
+                              const fs::path& folder, domain::ModelAnalysis& analysis,
+                              StepContext& context) {
+  return LayerQuantizer(request, model, folder, analysis, context).whole();
 }
 
 }  // namespace layerfarm::worker::toolchain

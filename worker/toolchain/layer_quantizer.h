@@ -30,5 +30,10 @@ struct QuantizeAnswer {
                                              const std::filesystem::path& model,
                                              const std::filesystem::path& folder,
                                              domain::ModelAnalysis& analysis, StepContext& context);
+/// The same for the model as a whole: no layer of `analysis` changes.
+[[nodiscard]] QuantizeAnswer quantize_whole(const domain::AnalyzeRequest& request,
+                                            const std::filesystem::path& model,
+                                            const std::filesystem::path& folder,
+                                            domain::ModelAnalysis& analysis, StepContext& context);
 
 }  // namespace layerfarm::worker::toolchain

@@ -43,11 +43,34 @@ class OnnxFormat final : public ModelFormat {
     auto scratch = base::ScratchFolder::make(context.scratch, "analyze");
     if (!scratch) return broken(scratch.error());
     const auto kept = std::make_shared<const base::ScratchFolder>(std::move(*scratch));
-    const fs::path& folder = kept->path();
+    if (request.quantize && !request.assignment.empty())
+      return quantized_segments(request, kept, context);
+    FormatAnswer out = take_apart(request, kept, kept->path(), context);
+    if (out.ending == Ending::Done && request.quantize)
+      quantize(request, kept->path(), out, context);
+    return out;
+  }
+
+  FormatLocations locations(const domain::AnalyzeRequest& request, const FormatAnswer& taken,
+                            StepContext& context) override {
+    return locate(taken_apart(request, taken), request, context);
+  }
+
+ private:
+  /// The file that the layers are of.
+  static std::string taken_apart(const domain::AnalyzeRequest& request,
+                                 const FormatAnswer& answer) {
+    return answer.changed_model.empty() ? request.model_path : answer.changed_model.string();
+  }
+
+  /// What the reader makes of a model; `folder` is in `kept` and holds its files.
+  static FormatAnswer take_apart(const domain::AnalyzeRequest& request,
+                                 const std::shared_ptr<const base::ScratchFolder>& kept,
+                                 const fs::path& folder, StepContext& context) {
     const Files files{folder / "request", folder / "result", folder / "shapes" / "request.json",
                       folder / "shapes" / "answer.json", folder / "changed.onnx"};
     std::error_code error;
-    fs::create_directory(folder / "shapes", error);
+    fs::create_directories(folder / "shapes", error);
     if (auto written = base::write_file_atomically(
             files.request, protocol::encode_analyze_request(request), base::Sync::No);
         !written) {
@@ -70,20 +93,39 @@ class OnnxFormat final : public ModelFormat {
       out.changed_model = files.changed_model;
       out.folder = kept;
     }
-    if (request.quantize) quantize(request, folder, out, context);
     return out;
   }
 
-  FormatLocations locations(const domain::AnalyzeRequest& request, const FormatAnswer& taken,
-                            StepContext& context) override {
-    return locate(taken_apart(request, taken), request, context);
-  }
-
- private:
-  /// The file that the layers are of.
-  static std::string taken_apart(const domain::AnalyzeRequest& request,
-                                 const FormatAnswer& answer) {
-    return answer.changed_model.empty() ? request.model_path : answer.changed_model.string();
+  /// The segments of the model that the quantizer makes: the float model says what it may be
+  /// calibrated with, and what the model is.
+  static FormatAnswer quantized_segments(const domain::AnalyzeRequest& request,
+                                         const std::shared_ptr<const base::ScratchFolder>& kept,
+                                         StepContext& context) {
+    domain::AnalyzeRequest plain = request;
+    plain.assignment.clear();
+    FormatAnswer model = take_apart(plain, kept, kept->path() / "float", context);
+    if (model.ending != Ending::Done || !model.analysis.skipped.empty()) return model;
+    QuantizeAnswer done =
+        quantize_whole(request, taken_apart(request, model), kept->path(), model.analysis, context);
+    if (done.ending != Ending::Done)
+      return {.ending = done.ending, .diagnostic = std::move(done.diagnostic)};
+    domain::AnalyzeRequest split = request;
+    if (done.whole.empty()) {
+      split.quantize.reset();  // it is used as it is
+    } else {
+      split.model_path = done.whole.string();
+      split.convert = {};
+      split.subgraph.reset();
+    }
+    FormatAnswer out = take_apart(split, kept, kept->path() / "segments", context);
+    if (out.ending != Ending::Done || done.whole.empty()) return out;
+    out.changed_model = done.whole;
+    out.folder = kept;
+    out.analysis.model_digest = model.analysis.model_digest;
+    out.analysis.files = std::move(model.analysis.files);
+    out.analysis.dim_names = std::move(model.analysis.dim_names);
+    out.analysis.subgraph = model.analysis.subgraph;
+    return out;
   }
 
   /// Quantized layers in the place of the float ones, and their places in the quantized model.

@@ -143,6 +143,47 @@ TEST_CASE("the conversions around a quantized operator go where it goes") {
   CHECK(analysis.segments == std::vector<domain::Segment>{{"host", 1}, {"htp", 3}, {"host", 1}});
 }
 
+TEST_CASE("of a quantized model what computes is assigned, conversions and the rest follow it") {
+  SegmentBench bench;
+  const auto model = graph_model(R"((float[4] x) => (float[4] y)
+  <float s = {0.5}, int8 z = {0}> {
+    xq = QuantizeLinear(x, s, z)
+    xd = DequantizeLinear(xq, s, z)
+    a = Add(xd, xd)
+    aq = QuantizeLinear(a, s, z)
+    ad = DequantizeLinear(aq, s, z)
+    r = Relu(ad)
+    rq = QuantizeLinear(r, s, z)
+    rd = DequantizeLinear(rq, s, z)
+    b = Sigmoid(rd)
+    bq = QuantizeLinear(b, s, z)
+    y = DequantizeLinear(bq, s, z)
+  })",
+                                 19);
+  const auto split = [&](Names assignment) {
+    return lf::analyze({.request = {.model_path = bench.write(model).string(),
+                                    .quantize = domain::Quantization{},
+                                    .assignment = std::move(assignment)},
+                        .blobs = bench.blobs,
+                        .shapes_answer = {},
+                        .shapes_folder = {}});
+  };
+  // Relu has none of its own and goes with what it takes; first and last conversion go along.
+  const auto answer = split({"htp", "", "host"});
+  REQUIRE(answer);
+  CHECK(answer->analysis.segments == std::vector<domain::Segment>{{"htp", 7}, {"host", 4}});
+  // What leaves a segment is quantized, as it was in between.
+  CHECK(answer->analysis.layers[0].output_names == Names{"rq"});
+  CHECK(answer->analysis.layers[1].input_names == Names{"rq"});
+  CHECK(split({"", "host", "htp"})->analysis.segments ==
+        std::vector<domain::Segment>{{"host", 7}, {"htp", 4}});
+  CHECK(split({"", "", ""})->analysis.segments == std::vector<domain::Segment>{{"", 11}});
+  const auto refused = split({"htp", "host"});
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().text() ==
+        "the assignment is of 2 operators, the quantized model has 3");
+}
+
 TEST_CASE("an assignment of another model is refused") {
   SegmentBench bench;
   const auto answer = bench.try_split(graph_model(kChain), {"e0"});
