@@ -378,7 +378,7 @@ TEST_CASE("a run hands over inputs and takes outputs as raw files, by function")
   const RunResult shorter =
       bench.iree->run(bench.chip, bench.chip.executors[0], job, bench.context());
   CHECK(shorter.ending == Ending::Refused);
-  CHECK(shorter.diagnostic.text == "output 0 has 8 bytes, its type 2xi64 takes 16");
+  CHECK(shorter.diagnostic.text == "output 0 has 8 bytes, its type 2xsi64 takes 16");
 }
 
 TEST_CASE("where the shape depends on values the reference's size is the one that is right") {
