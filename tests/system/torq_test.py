@@ -1,5 +1,4 @@
-"""The torq toolchain through stand-ins of its tools (tests/support/torq_standin): a discover gives what torq-gen-config gave for the same model with stand-ins of
-the same rules (tests/golden/report/mlp_plain)."""
+"""The torq toolchain through stand-ins of its tools (tests/support/torq_standin): options of the user, dumps, missing tools. What torq-gen-config gave: golden_cases_test.py."""
 import json
 import unittest
 
@@ -11,43 +10,6 @@ class Torq(Farm):
     def setUp(self):
         super().setUp()
         self.log = use_standins(self)
-
-    def check_golden(self, model, case, *flags, indices=True, step="01", suffix="", code=1):
-        """A discover gives the original's statuses, recommendations, places, MACs and assignments."""
-        golden = GOLDEN / "report" / case / step
-        done = self.run_farm("discover", "--model", GOLDEN / "models" / f"{model}.onnx", "--output-dir", self.out, *flags)
-        self.assertEqual(done.returncode, code, done.stderr)  # 1: some cases are meant to differ and to fail
-        name = f"torq_gen_config_{model}{suffix}"
-        ours = json.loads((self.out / f"{name}.json").read_text())["ops"]
-        theirs = json.loads((golden / f"{name}.json").read_text())["ops"]
-        self.assertEqual(sorted(ours), sorted(theirs))
-        for layer, entry in theirs.items():
-            with self.subTest(layer):
-                for key in ("recommended_executor", "mlir_location", "mac_count") + (("_node_index",) if indices else ()):
-                    self.assertEqual(ours[layer].get(key), entry.get(key), key)
-                self.assertEqual(
-                    {name: result["status"] for name, result in ours[layer]["executors"].items()},
-                    {name: result["status"] for name, result in entry["executors"].items()},
-                )
-        self.assertEqual(
-            json.loads((self.out / f"{name}_compiler.json").read_text()),
-            json.loads((golden / f"{name}_compiler.json").read_text()),
-        )
-        programs = [json.loads(line)[0] for line in self.log.read_text().splitlines()]
-        self.assertEqual(set(programs), {"torq-compile", "torq-run-module"})
-
-    def test_a_discover_says_what_torq_gen_config_said(self):
-        self.check_golden("mlp", "mlp_plain")
-
-    def test_a_quantized_discover_says_what_torq_gen_config_said(self):
-        # The original numbers fused layers by their place in the float model, the specification by none.
-        self.check_golden("cnn_repeat", "cnn_quant_qdq", "--quantize", "--full-integer", indices=False)
-
-    def test_a_subgraph_says_what_torq_gen_config_said(self):
-        for step, suffix, first, last in (("01", "_subgraph_2_5", "Conv_c1", "r2"), ("08", "_subgraph_12_12", "Gemm_logits", "Gemm_logits")):
-            with self.subTest(step):
-                self.check_golden("cnn_repeat", "cnn_subgraph", f"--subgraph-from={first}", f"--subgraph-to={last}", step=step,
-                                  suffix=suffix, code=0)
 
     def calls(self):
         return [json.loads(line) for line in self.log.read_text().splitlines()]
