@@ -59,6 +59,16 @@ bool takes_map(const ChosenChips& chosen, const domain::ChipSpec& chip) {
   });
 }
 
+void say_missing_dumps(const ToolOptions& options, const ChosenChips& chosen, Console& console) {
+  if (options.dump_folder.empty()) return;
+  for (const auto& chip : chosen.chips) {
+    if (!can_dump_ir(chip->spec)) {
+      console.say("[DebugIR] chip " + chip->spec.name + ": its toolchain " + chip->spec.toolchain +
+                  " has no intermediate forms to write");
+    }
+  }
+}
+
 Result<ChosenChips> find_chips(const std::string& names, const std::string& chips_dir,
                                const ToolOptions& options) {
   std::error_code error;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "coordinator/app/console.h"
 #include "coordinator/app/tool_options.h"
 #include "coordinator/app/worker_probe.h"
 #include "coordinator/plan/plan_request.h"
@@ -29,6 +30,9 @@ struct ChosenChips {
 [[nodiscard]] base::Result<ChosenChips> find_chips(const std::string& names,
                                                    const std::string& chips_dir,
                                                    const ToolOptions& options);
+
+/// Dumps of the compiler that will not come are said before hours are spent.
+void say_missing_dumps(const ToolOptions& options, const ChosenChips& chosen, Console& console);
 
 /// The program that works for this one.
 [[nodiscard]] std::filesystem::path worker_program();

@@ -59,18 +59,6 @@ void warn_of_unknown_executors(const DiscoverOptions& options, const ChosenChips
   }
 }
 
-/// Dumps that will not come are said before hours are spent.
-void warn_of_missing_dumps(const DiscoverOptions& options, const ChosenChips& chips,
-                           Console& console) {
-  if (options.tool.dump_folder.empty()) return;
-  for (const auto& chip : chips.chips) {
-    if (!can_dump_ir(chip->spec)) {
-      console.say("[DebugIR] chip " + chip->spec.name + ": its toolchain " + chip->spec.toolchain +
-                  " has no intermediate forms to write");
-    }
-  }
-}
-
 /// The folder itself, or where making it would begin.
 fs::path nearest_there(fs::path folder) {
   std::error_code error;
@@ -184,7 +172,7 @@ int cmd_discover(DiscoverOptions options, const std::vector<std::string>& comman
   warn_of_unknown_executors(options, *chips, *console);
   if (const std::string line = idle_quantize_flags(options.quantize); !line.empty())
     console->say(line);
-  warn_of_missing_dumps(options, *chips, *console);
+  say_missing_dumps(options.tool, *chips, *console);
   if (chips->own_hw_type) options.tool.hw_type.clear();  // nothing else than without the flag
   const FailOn fail_on = options.fail_on;
   DiscoverRequest request;

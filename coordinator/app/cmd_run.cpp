@@ -6,7 +6,9 @@
 
 #include "coordinator/app/chip_choice.h"
 #include "coordinator/app/console.h"
+#include "coordinator/app/failed_cases.h"
 #include "coordinator/app/input_files.h"
+#include "coordinator/app/ir_dumps.h"
 #include "coordinator/app/local_farm.h"
 #include "coordinator/app/model_changes.h"
 #include "coordinator/app/model_list.h"
@@ -106,14 +108,10 @@ Result<void> check_chip(const report::AssignmentSource& source, const domain::Ch
                                            chip.name + " first");
 }
 
-/// What discover can do and a run cannot follow yet.
+/// What only discover can do.
 Result<void> check_supported(const DiscoverOptions& options) {
   if (!options.save_bf16_model.empty())
     return fail(ErrorCode::InvalidInput, "--save-bf16-model is a flag of discover");
-  if (!options.tool.dump_folder.empty()) {
-    return fail(ErrorCode::InvalidInput,
-                "run keeps no dumps of the compiler yet; --debug-ir is a flag of discover");
-  }
   return check_model_changes(options);
 }
 
@@ -162,6 +160,8 @@ Result<Checked> check(RunOptions& options) {
   if (out.chips.chips.size() != 1)
     return fail(ErrorCode::InvalidInput, "run takes one chip; '" + name + "' is several");
   if (auto fine = check_chip(out.source, out.chips.chips.front()->spec); !fine)
+    return fail(fine.error());
+  if (auto fine = check_writable_folder("--debug-ir", options.common.tool.dump_folder); !fine)
     return fail(fine.error());
   return out;
 }
@@ -247,6 +247,23 @@ Result<WholeRunResult> run(const RunOptions& options, const Checked& checked,
   return out;
 }
 
+/// As the original calls the case.
+std::string case_name(const Checked& checked) {
+  return checked.model.name + report::subgraph_suffix(checked.subgraph) +
+         (checked.subgraph ? "_full" : "_full_model");
+}
+
+void write_dump(const ToolOptions& options, const Checked& checked, const WholeRunResult& done,
+                Console& console) {
+  IrDumps dumps({.folder = options.dump_folder}, base::BlobFolder(base::cache_folder() / "blobs"));
+  if (!dumps.wanted()) return;
+  if (done.ir_dump) {
+    if (auto written = dumps.write(*done.ir_dump, case_name(checked)); !written)
+      console.error(written.error().text());
+  }
+  console.say(dumps.summary());
+}
+
 int end_of(const base::Error& error, Console& console) {
   console.error(error.text());
   const bool unsettled = error.code == ErrorCode::Unavailable || error.code == ErrorCode::Cancelled;
@@ -280,6 +297,8 @@ int cmd_run(RunOptions options, const std::vector<std::string>& command) {
   if (const std::string line = idle_quantize_flags(options.common.quantize); !line.empty())
     console->say(line);
 
+  say_missing_dumps(options.common.tool, checked->chips, *console);
+
   auto done = run(options, *checked, command, *console);
   if (!done) return end_of(done.error(), *console);
   console->say("\n" + report::whole_lines(checked->model.name, done->result));
@@ -293,6 +312,7 @@ int cmd_run(RunOptions options, const std::vector<std::string>& command) {
     content = std::move(*written);
   }
   if (!console->silent()) say_end(content, *checked, *done, *console);
+  write_dump(options.common.tool, *checked, *done, *console);
   return static_cast<int>(done->result.status == domain::Status::Success ? ExitCode::Success
                                                                          : ExitCode::Failed);
 }

@@ -27,7 +27,7 @@ std::optional<base::Digest> dump_of(const plan::CaseSettled& settled, KnownOutco
   return compiled ? compiled->ir_dump : std::nullopt;
 }
 
-Result<void> unpack(const std::vector<base::BundledFile>& files, const fs::path& folder) {
+Result<void> write_files(const std::vector<base::BundledFile>& files, const fs::path& folder) {
   std::error_code error;
   fs::remove_all(folder, error);
   for (const base::BundledFile& file : files) {
@@ -58,19 +58,27 @@ Result<void> IrDumps::write(const plan::CaseSettled& settled, const ReportSetup&
   if (settled.how != plan::How::Judged && settled.how != plan::How::Failed) return {};
   const auto dump = dump_of(settled, known);
   if (!dump) return {};
-  const auto bytes = blobs_.get(*dump);
+  const domain::Layer& layer = setup.model->layers[settled.layer];
+  fs::path folder = settings_.folder;
+  if (settings_.several_models) folder /= folder_name_of(setup.label, 0);
+  if (settings_.several_chips) folder /= folder_name_of(setup.chip->spec.name, 0);
+  folder /= folder_name_of(layer.id, layer.orig_index);
+  return unpack(*dump, folder / setup.chip->spec.executors[settled.executor].name);
+}
+
+Result<void> IrDumps::write(const base::Digest& dump, const std::string& case_name) {
+  return unpack(dump, settings_.folder / folder_name_of(case_name, 0));
+}
+
+Result<void> IrDumps::unpack(const base::Digest& dump, const fs::path& folder) {
+  const auto bytes = blobs_.get(dump);
   if (!bytes) {
     ++pruned_;
     return {};
   }
   auto files = base::decode_bundle(*bytes);
   if (!files) return fail(std::move(files.error()));
-  const domain::Layer& layer = setup.model->layers[settled.layer];
-  fs::path folder = settings_.folder;
-  if (settings_.several_models) folder /= folder_name_of(setup.label, 0);
-  if (settings_.several_chips) folder /= folder_name_of(setup.chip->spec.name, 0);
-  folder /= folder_name_of(layer.id, layer.orig_index);
-  auto written = unpack(*files, folder / setup.chip->spec.executors[settled.executor].name);
+  auto written = write_files(*files, folder);
   if (written) ++written_;
   return written;
 }

@@ -35,10 +35,15 @@ class IrDumps {
   /// pruned from the cache is counted and no error.
   [[nodiscard]] base::Result<void> write(const plan::CaseSettled& settled, const ReportSetup& setup,
                                          KnownOutcomes& known);
+  /// The same for a run of the whole model: `<folder>/<case name>/`, with a folder for each segment
+  /// where there are several.
+  [[nodiscard]] base::Result<void> write(const base::Digest& dump, const std::string& case_name);
   /// What was written, for the end of the run; empty when nothing is wanted.
   [[nodiscard]] std::string summary() const;
 
  private:
+  [[nodiscard]] base::Result<void> unpack(const base::Digest& dump,
+                                          const std::filesystem::path& folder);
   Settings settings_;
   base::BlobFolder blobs_;
   std::size_t written_ = 0;

@@ -80,7 +80,7 @@ Result<WholeRunResult> WholeModelRun::steps() {
   auto split = read(*digest, request);
   if (!split) return fail(std::move(split.error()));
   if (auto fits = add_conversions(*split->model, *executors); !fits) return fail(fits.error());
-  auto result = run(*split, std::move(*executors), out.fresh);
+  auto result = run(*split, std::move(*executors), out);
   if (!result) return fail(std::move(result.error()));
   out.result = std::move(*result);
   return out;
@@ -178,7 +178,8 @@ bool WholeModelRun::goes_with_neighbours(const std::string& layer_id) const {
 }
 
 Result<report::WholeResult> WholeModelRun::run(const Read& split,
-                                               std::vector<std::string> executors, bool& fresh) {
+                                               std::vector<std::string> executors,
+                                               WholeRunResult& out) {
   SequencedJob job;
   job.whole =
       domain::WholeRequest{split.blob, std::move(executors), request_.options.check_boundaries};
@@ -188,12 +189,15 @@ Result<report::WholeResult> WholeModelRun::run(const Read& split,
   job.key = domain::whole_key(*job.whole, *split.model, request_.inputs, request_.chip->spec,
                               request_.chip->tool, request_.reference);
   if (const auto known = store_.find(job.key); known && !request_.options.common.recompute) {
-    if (auto result = report::judge_whole(known->outcome, request_.tolerance))
+    if (auto result = report::judge_whole(known->outcome, request_.tolerance)) {
+      out.ir_dump = known->outcome.ir_dump;
       return std::move(*result);
+    }
   }
-  fresh = true;
+  out.fresh = true;
   const SequencedEnd end = sequence_.run(*dispatcher_, std::move(job));
   if (!end.outcome) return fail(no_answer(end));
+  out.ir_dump = end.outcome->ir_dump;
   auto result = report::judge_whole(*end.outcome, request_.tolerance);
   if (!result) return fail(ErrorCode::Internal, "its numbers do not decide at this tolerance");
   return std::move(*result);

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,7 @@ struct WholeRunResult {
   report::WholeResult result;
   std::map<std::string, std::string> locations;  ///< layer id -> `mlir_location` now
   bool fresh = false;                            ///< it was run now
+  std::optional<base::Digest> ir_dump;           ///< of its compilations, where dumps are wanted
 };
 
 class WholeModelRun {
@@ -65,7 +67,7 @@ class WholeModelRun {
   [[nodiscard]] bool goes_with_neighbours(const std::string& layer_id) const;
   [[nodiscard]] base::Result<report::WholeResult> run(const Read& split,
                                                       std::vector<std::string> executors,
-                                                      bool& fresh);
+                                                      WholeRunResult& out);
 
   WholeRunRequest request_;
   Console& console_;

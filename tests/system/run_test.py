@@ -109,7 +109,7 @@ class Run(RunFarm):
         self.run_farm("run", "--no-such-flag", code=2)
 
     def test_what_only_discover_does_is_refused_by_name(self):
-        for flags, words in [(["--debug-ir"], "--debug-ir"), (["--save-bf16-model", "x"], "--save-bf16-model"),
+        for flags, words in [(["--save-bf16-model", "x"], "--save-bf16-model"),
                              (["--subgraph-from", "a"], "--subgraph-from needs --subgraph-to")]:
             with self.subTest(flags=flags):
                 self.assertRegex(self.run_model("gen_odd", *flags, code=1).stderr, f"^Error: .*{words}")
@@ -214,6 +214,24 @@ class Run(RunFarm):
         self.assertIn("Full model cnn_repeat: comparison passed", done.stderr)
         self.assertEqual([segment["executor"] for segment in self.report(own)["_whole_model"]["segments"]], ["cpu", "cpu-noopt", "cpu"])
 
+    def test_dumps_of_the_compiler_are_kept_where_they_are_asked_for(self):
+        self.discover("gen_odd", "host-cpu", code=0)
+        self.alternate("gen_odd")
+        dumps = self.folder / "dumps"
+        done = self.run_model("gen_odd", f"--debug-ir={dumps}", code=0)
+        self.assertIn(f"[DebugIR] 1 dump(s) written to {dumps}", done.stderr)
+        segments = self.report("gen_odd")["_whole_model"]["segments"]
+        folders = {f"segment_{number}_{segment['executor']}" for number, segment in enumerate(segments, 1)}
+        self.assertEqual({path.name for path in (dumps / "gen_odd_full_model").iterdir()}, folders)
+        for folder in folders:
+            self.assertTrue([path for path in (dumps / "gen_odd_full_model" / folder).rglob("*") if path.is_file()])
+        shutil.rmtree(dumps)
+        self.run_model("gen_odd", f"--debug-ir={dumps}", code=0)  # from the store
+        self.assertTrue(dumps.exists())
+        shutil.rmtree(dumps)
+        self.run_model("gen_odd", code=0)
+        self.assertFalse(dumps.exists() or (self.folder / "tmp").exists())
+
     def test_a_chip_that_takes_no_inputs_fails_and_says_so(self):
         self.discover("gen_odd", "null")
         done = self.run_model("gen_odd", code=1)
@@ -281,24 +299,15 @@ class RunTorq(RunFarm):
         self.assertEqual(json.loads(compiler.read_text()), theirs)
         self.assertEqual(len(self.calls("torq-compile")), 2)  # none is lost on the way
 
-    def test_a_quantized_model_passes_by_its_map_as_it_did_with_torq_gen_config(self):
-        cnn = GOLDEN / "models" / "cnn_repeat.onnx"
-        flags = ("--quantize", "--full-integer")
-        self.run_farm("discover", "--model", cnn, "--output-dir", self.out, *flags, code=1)
-        self.log.unlink()
-        compiler = (self.out / "torq_gen_config_cnn_repeat_compiler.json").read_bytes()
-        done = self.run_model(cnn, *flags, code=0)
-        self.assertIn("Full model cnn_repeat: comparison passed", done.stderr)
-        theirs = json.loads((GOLDEN / "report" / "cnn_quant_qdq" / "02" / "torq_gen_config_cnn_repeat.json").read_text())
-        block = "--- Full Model Comparison ---\n  Max absolute difference: 0.0\n  Number of differences: 0 out of 4 [0.00%]\n"
-        self.assertIn(block, theirs["final_report_text"])
-        self.assertIn(block, self.report("cnn_repeat")["final_report_text"])
-        self.assertEqual((self.out / "torq_gen_config_cnn_repeat_compiler.json").read_bytes(), compiler)
-        (run_call,) = self.calls("torq-run-module")
-        self.assertEqual([word.split("=@")[0] for word in run_call if word.startswith("--input")], ["--input=1x3x8x8xsi8"])
-        # Another executor than the fitting one shows: the map names it for its line.
-        self.edit("cnn_repeat", "Add_res", "css")
-        self.assertIn("Full model comparison failed: ", self.run_model(cnn, *flags, code=1).stderr)
+    def test_the_dump_of_a_map_is_one_also_where_the_compiler_refuses(self):
+        self.run_farm("discover", "--model", self.mlp, "--output-dir", self.out, code=1)
+        self.edit("mlp", "Sigmoid_gate", "nss")
+        dumps = self.folder / "dumps"
+        self.run_model(self.mlp, f"--debug-ir={dumps}", code=1)
+        self.assertIn("torch.operator", (dumps / "mlp_full_model" / "module.mlir").read_text())
+        self.assertIn("nss", (dumps / "mlp_full_model" / "executor_map.json").read_text())
+        (call,) = self.calls("torq-compile")[-1:]
+        self.assertIn("--mlir-print-ir-after-all", call)
 
     def test_the_compiler_file_of_torq_gen_config_is_taken_as_it_is(self):
         self.out.mkdir()

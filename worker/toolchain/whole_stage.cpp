@@ -8,9 +8,11 @@
 #include <unordered_map>
 #include <utility>
 
+#include "shared/base/file_bundle.h"
 #include "shared/base/files.h"
 #include "shared/protocol/codec.h"
 #include "worker/toolchain/execute_stage.h"
+#include "worker/toolchain/ir_dump.h"
 #include "worker/toolchain/prepare_stage.h"
 #include "worker/toolchain/tool_step.h"
 
@@ -49,6 +51,10 @@ class WholeStage {
         compare()) {
       out_.ending = Ending::Done;
       out_.whole = std::move(run_);
+    }
+    // Also of what the compiler refused.
+    if (!dumps_.empty()) {
+      if (const auto blob = context_.blobs.put(base::encode_bundle(dumps_))) out_.ir_dump = *blob;
     }
     return std::move(out_);
   }
@@ -174,6 +180,8 @@ class WholeStage {
         job.executors = &request_.executors;
     }
     std::vector<Outcome> compiled = compile_stage(toolchain_, chip_, executor, jobs, context_);
+    for (std::size_t i = 0; i < steps.size() && i < compiled.size(); ++i)
+      take_dump(compiled[i], *steps[i]);
     for (std::size_t i = 0; i < steps.size() && i < compiled.size(); ++i) {
       Outcome& outcome = compiled[i];
       out_.tool = outcome.tool;
@@ -184,6 +192,27 @@ class WholeStage {
       steps[i]->run.note = steps[i]->artifact->note;
     }
     return true;
+  }
+
+  /// What the compiler wrote of its intermediate forms. Segments have a folder each.
+  void take_dump(const Outcome& compiled, const Step& step) {
+    if (!compiled.ir_dump) return;
+    const auto bytes = context_.blobs.get(*compiled.ir_dump);
+    auto files = bytes ? base::decode_bundle(*bytes)
+                       : base::Result<std::vector<base::BundledFile>>(base::fail(bytes.error()));
+    if (!files) return;  // a dump that is missing is no reason for a run to fail
+    const auto number = static_cast<std::size_t>(&step - steps_.data()) + 1;
+    const std::string folder =
+        steps_.size() == 1 ? std::string()
+                           : "segment_" + std::to_string(number) + "_" + step.executor->name + "/";
+    dumped_bytes_ += bytes->size();
+    if (dumped_bytes_ > kMostDumpBytes) {
+      dumps_.push_back(
+          {folder + "left_out.txt", "all of it; the whole run's dumps are too large\n"});
+      return;
+    }
+    for (base::BundledFile& file : *files)
+      dumps_.push_back({folder + file.path, std::move(file.content)});
   }
 
   bool run() {
@@ -277,6 +306,8 @@ class WholeStage {
   std::unordered_map<std::string, Value> values_;
   std::unordered_map<std::string, std::size_t> place_in_reference_;
   std::set<std::pair<std::string, std::string>> crossed_;  ///< value, executor that got it
+  std::vector<base::BundledFile> dumps_;
+  std::uint64_t dumped_bytes_ = 0;
   domain::WholeRun run_;
   Outcome out_;
 };
