@@ -18,9 +18,9 @@ def facts(name, content):
         found[f"recommendation for {layer}"] = entry["recommended_executor"]
         for key in ("mlir_location", "_node_index", "mac_count"):
             found[f"{key} of {layer}"] = entry.get(key)
-    # The numbers of a whole model are those of the processor; that there are some, and how many differ, is not.
-    found["block of the whole model"] = "--- Full Model Comparison ---" in content["final_report_text"]
-    found["differences"] = [line for line in content["final_report_text"].split("\n") if line.startswith("  Number of differences")]
+    # The differences of a whole model are those of the processor; how many elements count is not. Out of how many: the original says its last output's.
+    block = content["final_report_text"].partition("--- Full Model Comparison ---")[2]
+    found["block of the whole model"] = [line.split(" out of ")[0] for line in block.split("\n") if line.startswith("  Number of differences")]
     return found
 
 
