@@ -119,13 +119,16 @@ class Judge {
     if (results == nullptr || results->object() == nullptr) return;
     const json::Value* edited = object->find("tolerance_used");
     if (edited == nullptr) return;
-    const bool by_hand = edits_.is_one(id, *entry);
+    // Neither a person's choice follows the results, nor the null of pooling that is fused.
+    const bool follows =
+        !edits_.is_one(id, *entry) &&
+        (recommendation_in(*entry) || !recommend(candidates_in(*entry, executors_), rule_));
     const std::size_t before = out_.changed.size();
     for (json::Member& member : *results->object()) {
       if (member.value.object() != nullptr)
         result(id + " on " + member.key, member.value, bounds_in(edited));
     }
-    if (out_.changed.size() != before && !by_hand) recommend_again(id, *entry);
+    if (out_.changed.size() != before && follows) recommend_again(id, *entry);
   }
 
   Rejudged finish() {

@@ -153,6 +153,19 @@ TEST_CASE("a recommendation that a person chose stays when its layer is judged a
   CHECK(report.get("ops")->get("Conv_c")->get_text("recommended_executor") == "b");
 }
 
+TEST_CASE("pooling that a quantized model fuses gets no recommendation by an edited tolerance") {
+  json::Value report = parsed(R"({"_executors": ["a", "b"], "_settings": {"quantize": {}}, "ops": {
+    "MaxPool_p": {"executors": {
+      "a": {"status": "difference", "_reason": "1/2 exceed fp_max_tol 0.01", "_required_tolerance": 0.05,
+        "tolerance_used": {"fp_avg_tol": 0.01, "fp_max_tol": 0.01}},
+      "b": {"status": "success", "_required_tolerance": 0.0, "tolerance_used": {"fp_avg_tol": 0.01, "fp_max_tol": 0.01}}},
+      "recommended_executor": null}}})");
+  const Rejudged rejudged = apply_edit(report, {"MaxPool_p"}, {.fp_max_tol = 0.1});
+  CHECK(rejudged.changed.size() == 1);
+  CHECK(rejudged.recommendations.empty());
+  CHECK(report.get("ops")->get("MaxPool_p")->get("recommended_executor")->is_null());
+}
+
 TEST_CASE("what the report does not tell is left to the next discover, and said") {
   const Run near{{{{1, 2}, {1, 2.002F}}}, {}};
   json::Value report = parsed(discovered({near}, {0.01, 0.01}, {}));
