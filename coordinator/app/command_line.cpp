@@ -164,6 +164,13 @@ void add_discover(CLI::App& app, DiscoverOptions& options, ChosenCommand& chosen
       ->default_str("")
       ->check(CLI::IsMember({"", "exact"}))
       ->type_name("[=exact]");
+  sub->add_option(
+         "--repeats,--repeat", options.repeats,
+         "Test each case on so many sets of random inputs; where verdicts differ, the most "
+         "frequent one counts and the result is marked flaky")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 100))
+      ->type_name("N");
   sub->add_flag("--collect-timing", options.collect_timing,
                 "Measure run time (and keep compile time) of each working case");
   sub->add_option("--timing-runs", options.timing_runs, "Runs of a timing")

@@ -150,19 +150,28 @@ void DiscoverRun::plan_model(Reading& reading) {
   request.reference = request_.machine.reference;
   request.options = model_reports_.plan_options();
   for (OpenedReport& report : *opened) request.old.push_back(std::move(report.old));
+  const auto repeats = static_cast<std::uint32_t>(request_.options.repeats);
   const bool dry_run = request_.options.dry_run;
-  if (!dry_run) {
+  // What one set of inputs gave is no report of several: after a crash the run itself goes on.
+  if (!dry_run && repeats == 1) {
     for (const OpenedReport& report : *opened) remember_file(reading, report.report.setup);
   }
-  auto added = book_.add(std::move(request));
-  if (!added) return model_failed(reading, added.error().text());
-  if (dry_run) {  // nothing of the plan is carried out
-    forecast_ += plan::forecast(*added, request_.options.workers);
-    return;
+  std::vector<plan::Turn> turns;
+  for (std::uint32_t repeat = 0; repeat < repeats; ++repeat) {
+    plan::PlanRequest one = request;
+    one.inputs.seed += repeat;
+    one.options.collect_timing = request.options.collect_timing && repeat == 0;
+    auto added = book_.add(std::move(one));
+    if (!added) return model_failed(reading, added.error().text());
+    if (dry_run) forecast_ += plan::forecast(*added, request_.options.workers);
+    if (repeat == 0) progress_.add_total(added->counts.cases);
+    turns.push_back(std::move(added->turn));
   }
-  for (OpenedReport& report : *opened) reports_.add(std::move(report.report));
-  progress_.add_total(added->counts.cases);
-  carry_out(std::move(added->turn));
+  if (dry_run) return;  // nothing of the plan is carried out
+  std::vector<OpenReport> reports;
+  for (OpenedReport& report : *opened) reports.push_back(std::move(report.report));
+  reports_.add(std::move(reports));
+  for (plan::Turn& turn : turns) carry_out(std::move(turn));
 }
 
 /// What the user asked for by name that this model does not have.
@@ -227,9 +236,12 @@ void DiscoverRun::pin(const std::vector<plan::PlannedJob>& jobs) {
     const auto added = pins_->add(blobs);
 }
 
-void DiscoverRun::case_settled(const CaseSettled& settled) {
-  const ReportSetup& setup = reports_.all()[settled.file.value()].setup;
-  const auto result = reports_.settle(settled);
+void DiscoverRun::case_settled(const CaseSettled& one) {
+  const auto shown = reports_.settle(one);
+  if (!shown) return;
+  const CaseSettled& settled = shown->settled;
+  const ReportSetup& setup = shown->report->setup;
+  const auto& result = shown->result;
   if (!result) {
     progress_.settled_without_verdict();
     if (settled.how == plan::How::Unsettled) ++result_.unsettled;

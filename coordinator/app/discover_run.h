@@ -53,7 +53,7 @@ class DiscoverRun final : public JobSource {
   void remember_file(const Reading& reading, const ReportSetup& setup);
   void carry_out(plan::Turn turn);
   void pin(const std::vector<plan::PlannedJob>& jobs);
-  void case_settled(const plan::CaseSettled& settled);
+  void case_settled(const plan::CaseSettled& one);
   [[nodiscard]] plan::JobAnswer answer_of(
       const core::JobSettled& settled, const std::shared_ptr<const domain::Outcome>& outcome) const;
   void model_settled(Reading& reading, const plan::JobAnswer& answer);

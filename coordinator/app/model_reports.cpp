@@ -139,6 +139,7 @@ ReportSetup ModelReports::setup(const Reading& reading,
   out.rule = request_.options.recommend_by_timing ? report::Rule::Timing : report::Rule::Priority;
   out.options = options_;
   out.inputs = request_.inputs.set;
+  out.repeats = static_cast<std::uint32_t>(request_.options.repeats);
   out.reference_tool = request_.machine.reference;
   return out;
 }
@@ -152,6 +153,7 @@ json::Value report_settings(const DiscoverOptions& options, const InputFiles& gi
   } else {
     inputs.set("folder", given.set.folder.hex());
   }
+  if (options.repeats > 1) inputs.set("repeats", options.repeats);
   json::Object out;
   out.set("dims", std::move(dims));
   out.set("inputs", std::move(inputs));

@@ -40,6 +40,7 @@ struct DiscoverOptions {
   std::vector<std::string> layers;     ///< patterns; empty = all
   Dedup dedup = Dedup::Off;
   bool recompute = false;
+  int repeats = 1;  ///< each case on so many sets of random inputs
 
   bool collect_timing = false;
   int timing_runs = 1;

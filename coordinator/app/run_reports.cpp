@@ -1,6 +1,7 @@
 #include "coordinator/app/run_reports.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "coordinator/app/layer_facts.h"
@@ -181,19 +182,71 @@ std::optional<report::CaseResult> case_result_of(const CaseSettled& settled,
   return out;
 }
 
-std::optional<report::CaseResult> RunReports::settle(const CaseSettled& settled) {
-  OpenReport& report = reports_[settled.file.value()];
-  if (settled.how == How::Unsettled) {
-    report.state->unsettle(settled.layer, settled.executor, settled.reason);
-    return std::nullopt;
+void RunReports::add(std::vector<OpenReport> reports) {
+  if (reports.empty()) return;
+  const std::uint32_t repeats = reports.front().setup.repeats;
+  for (std::uint32_t repeat = 0; repeat < repeats; ++repeat) {
+    for (std::size_t i = 0; i < reports.size(); ++i) report_of_.push_back(reports_.size() + i);
   }
-  auto result = case_result_of(settled, report.setup, known_);
-  if (!result) return std::nullopt;
-  report.state->settle(settled.layer, settled.executor, *result);
-  report.settled[settled.layer * report.setup.chip->spec.executors.size() + settled.executor] =
-      true;
-  ++(settled.stored ? report.stored : report.fresh);
-  return result;
+  for (OpenReport& report : reports) reports_.push_back(std::move(report));
+}
+
+std::optional<ShownCase> RunReports::settle(const CaseSettled& settled) {
+  const std::size_t place = report_of_[settled.file.value()];
+  OpenReport& report = reports_[place];
+  if (report.setup.repeats == 1)
+    return show(report, settled, case_result_of(settled, report.setup, known_));
+  const std::pair at(
+      place, settled.layer * static_cast<std::uint32_t>(report.setup.chip->spec.executors.size()) +
+                 settled.executor);
+  std::vector<CaseSettled>& repeats = waiting_[at];
+  repeats.push_back(settled);
+  if (repeats.size() < report.setup.repeats) return std::nullopt;
+  // In their order, not in that in which workers answered: the same bytes come out each time.
+  std::sort(repeats.begin(), repeats.end(),
+            [](const CaseSettled& a, const CaseSettled& b) { return a.file < b.file; });
+  const auto all = waiting_.extract(at);
+  return show_repeats(report, all.mapped());
+}
+
+std::optional<ShownCase> RunReports::show_repeats(OpenReport& report,
+                                                  const std::vector<CaseSettled>& repeats) {
+  std::vector<std::optional<report::CaseResult>> results;
+  std::array<std::int64_t, 3> counts{};  // by domain::Status
+  for (const CaseSettled& one : repeats) {
+    // Infrastructure failed: what the majority would have been nobody knows.
+    if (one.how == How::Unsettled) return show(report, one, std::nullopt);
+    results.push_back(case_result_of(one, report.setup, known_));
+    if (results.back()) ++counts[static_cast<std::size_t>(results.back()->status)];
+  }
+  // The most frequent verdict; of two that are as frequent the worse.
+  const auto most = std::max_element(counts.rbegin(), counts.rend());
+  if (*most == 0) return show(report, repeats.front(), std::nullopt);
+  const auto status = static_cast<domain::Status>(counts.rend() - most - 1);
+  const auto shown = std::find_if(results.begin(), results.end(), [&](const auto& result) {
+    return result && result->status == status;
+  });
+  report::CaseResult result = std::move(**shown);
+  if (results.front() && !result.timing) result.timing = results.front()->timing;  // the timed one
+  if (std::count(counts.begin(), counts.end(), 0) < 2)
+    result.flaky = report::FlakyCounts{counts[0], counts[1], counts[2]};
+  CaseSettled settled = repeats[static_cast<std::size_t>(shown - results.begin())];
+  settled.stored = std::all_of(repeats.begin(), repeats.end(),
+                               [](const CaseSettled& one) { return one.stored; });
+  return show(report, settled, std::move(result));
+}
+
+std::optional<ShownCase> RunReports::show(OpenReport& report, const CaseSettled& settled,
+                                          std::optional<report::CaseResult> result) {
+  if (settled.how == How::Unsettled)
+    report.state->unsettle(settled.layer, settled.executor, settled.reason);
+  if (result) {
+    report.state->settle(settled.layer, settled.executor, *result);
+    report.settled[settled.layer * report.setup.chip->spec.executors.size() + settled.executor] =
+        true;
+    ++(settled.stored ? report.stored : report.fresh);
+  }
+  return ShownCase{&report, settled, std::move(result)};
 }
 
 std::optional<base::Time> RunReports::next_due() const {
@@ -246,6 +299,13 @@ bool RunReports::write(OpenReport& report, report::Phase phase) {
 
 void RunReports::judge_again(OpenReport& report, const report::Takeover& takeover) {
   const ReportSetup& setup = report.setup;
+  if (setup.repeats > 1) {
+    for (const std::size_t place : takeover.tolerances) {
+      console_.say("[ExecutorJSON] " + layer_text(setup.model->layers[place].id, setup) +
+                   ": the next discover judges its repeats by the edited tolerance");
+    }
+    return;
+  }
   const plan::PlanChip& chip = *setup.chip;
   for (const std::size_t place : takeover.tolerances) {
     const domain::Layer& layer = setup.model->layers[place];

@@ -2,9 +2,11 @@
 // to date by a timer. Loop thread only.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "coordinator/app/console.h"
@@ -32,11 +34,12 @@ struct ReportSetup {
   std::vector<std::pair<std::string, std::string>> tools;
   report::Rule rule = report::Rule::Priority;
   plan::PlanOptions options;
-  domain::InputSet inputs;
+  domain::InputSet inputs;    ///< of the first repeat; each further one has the next seed
+  std::uint32_t repeats = 1;  ///< verdicts that each case gets
   domain::ToolIdentity reference_tool;
 };
 
-/// One report. Its place in the run is its file id.
+/// One report.
 struct OpenReport {
   ReportSetup setup;
   std::unique_ptr<report::ReportState> state;
@@ -76,14 +79,22 @@ struct OpenedReport {
                                                                const ReportSetup& setup,
                                                                KnownOutcomes& known);
 
+/// A case as its report shows it: with several repeats, what they come to together.
+struct ShownCase {
+  const OpenReport* report = nullptr;
+  plan::CaseSettled settled;                 ///< of the repeat that is shown
+  std::optional<report::CaseResult> result;  ///< none for skipped and unsettled ones
+};
+
 class RunReports {
  public:
   RunReports(Console& console, KnownOutcomes& known) : console_(console), known_(known) {}
 
-  void add(OpenReport report) { reports_.push_back(std::move(report)); }
+  /// The reports of one model. The case book has got their request once for each repeat.
+  void add(std::vector<OpenReport> reports);
   [[nodiscard]] std::vector<OpenReport>& all() { return reports_; }
-  /// Puts the case into its report. The result that it shows, for the log.
-  std::optional<report::CaseResult> settle(const plan::CaseSettled& settled);
+  /// Puts the case into its report. Empty while other repeats of it are open.
+  std::optional<ShownCase> settle(const plan::CaseSettled& settled);
   /// Writes what is due; `now` from the same clock as at the start.
   void write_due(base::Time now);
   /// When write_due has something to do next; empty = nothing changed.
@@ -92,6 +103,10 @@ class RunReports {
   [[nodiscard]] bool finish(report::Phase phase);
 
  private:
+  std::optional<ShownCase> show(OpenReport& report, const plan::CaseSettled& settled,
+                                std::optional<report::CaseResult> result);
+  std::optional<ShownCase> show_repeats(OpenReport& report,
+                                        const std::vector<plan::CaseSettled>& repeats);
   void say_when_over(OpenReport& report, report::Phase phase);
   bool write(OpenReport& report, report::Phase phase);
   void judge_again(OpenReport& report, const report::Takeover& takeover);
@@ -99,6 +114,9 @@ class RunReports {
   Console& console_;
   KnownOutcomes& known_;
   std::vector<OpenReport> reports_;
+  std::vector<std::size_t> report_of_;  ///< by file id
+  /// (report, case) -> the repeats that are settled, until all are.
+  std::map<std::pair<std::size_t, std::uint32_t>, std::vector<plan::CaseSettled>> waiting_;
 };
 
 }  // namespace layerfarm::coordinator::app

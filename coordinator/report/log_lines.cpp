@@ -40,6 +40,11 @@ std::string case_lines(const CaseLine& line, const CaseResult& result, Colour co
     out += " (setup: " + in_parentheses(*result.failure) + ")";
   if (!line.evidence.empty()) out += " (" + line.evidence + ")";
   if (!result.note.empty()) out += " (" + result.note + ")";
+  if (result.flaky) {
+    out += " (flaky: " + std::to_string(result.flaky->success) + " success, " +
+           std::to_string(result.flaky->difference) + " difference, " +
+           std::to_string(result.flaky->error) + " error)";
+  }
   if (result.status == domain::Status::Difference) {
     out += "\n  ";
     for (const char c : failure_summary(result)) {

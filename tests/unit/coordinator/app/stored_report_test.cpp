@@ -162,16 +162,18 @@ TEST_CASE("settled cases reach the report, the list and the files") {
   auto opened = open_report(bench.setup);
   REQUIRE(opened.has_value());
   CHECK(opened->old.statuses.empty());
-  reports.add(std::move(opened->report));
+  std::vector<OpenReport> all;
+  all.push_back(std::move(opened->report));
+  reports.add(std::move(all));
   plan::CaseSettled settled;
   settled.how = plan::How::Judged;
   settled.judgement.status = domain::Status::Success;
   settled.outcome = std::make_shared<const domain::Outcome>(success());
-  REQUIRE(reports.settle(settled).has_value());
+  REQUIRE(reports.settle(settled)->result.has_value());
   settled.layer = 1;
   settled.how = plan::How::Unsettled;
   settled.reason = "the disk was full";
-  CHECK(!reports.settle(settled).has_value());
+  CHECK(!reports.settle(settled)->result.has_value());
   CHECK(reports.next_due() == base::Time{0});
   reports.write_due(base::Time{1});
   CHECK(!reports.next_due().has_value());
@@ -186,6 +188,49 @@ TEST_CASE("settled cases reach the report, the list and the files") {
   auto again = open_report(bench.setup);
   REQUIRE(again.has_value());
   CHECK(again->old.statuses.at("Conv_y").at("e0") == domain::Status::Success);
+}
+
+TEST_CASE("of several repeats the most frequent verdict counts, of two as frequent the worse") {
+  using Verdicts = std::vector<domain::Status>;
+  constexpr auto kGood = domain::Status::Success;
+  constexpr auto kOff = domain::Status::Difference;
+  const auto shown = [](const Verdicts& verdicts, std::vector<std::uint32_t> order) {
+    const Bench bench;
+    auto store = *store::SqliteStore::open(bench.cache);
+    KnownOutcomes known(*store);
+    auto console = *Console::open({false, /*quiet=*/true, ""});
+    RunReports reports(console, known);
+    ReportSetup setup = bench.setup;
+    setup.repeats = static_cast<std::uint32_t>(verdicts.size());
+    std::vector<OpenReport> all;
+    all.push_back(std::move(open_report(setup)->report));
+    reports.add(std::move(all));
+    std::optional<ShownCase> out;
+    for (const std::uint32_t repeat : order) {
+      CHECK_FALSE(out);  // only the last one shows something
+      plan::CaseSettled settled;
+      settled.file = plan::FileId(repeat);
+      settled.how = plan::How::Judged;
+      settled.judgement.status = verdicts[repeat];
+      settled.judgement.num_diffs = repeat;
+      settled.outcome = std::make_shared<const domain::Outcome>(success());
+      out = reports.settle(settled);
+    }
+    REQUIRE(out);
+    return *out;
+  };
+  const ShownCase agreed = shown({kGood, kGood, kGood}, {2, 0, 1});
+  CHECK(agreed.result->status == kGood);
+  CHECK_FALSE(agreed.result->flaky);
+  CHECK(agreed.result->numbers->num_diffs == 0);  // the first one's, whoever answered first
+  const ShownCase most = shown({kGood, kOff, kOff}, {1, 2, 0});
+  CHECK(most.result->status == kOff);
+  CHECK(most.result->numbers->num_diffs == 1);
+  REQUIRE(most.result->flaky);
+  CHECK(most.result->flaky->success == 1);
+  CHECK(most.result->flaky->difference == 2);
+  CHECK(shown({kGood, kOff}, {0, 1}).result->status == kOff);
+  CHECK(shown({kGood, kOff, kGood, domain::Status::Error}, {0, 1, 2, 3}).result->status == kGood);
 }
 
 TEST_CASE("tolerance flags win over the chip file") {

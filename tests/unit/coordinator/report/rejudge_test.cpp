@@ -184,6 +184,15 @@ TEST_CASE("what the report does not tell is left to the next discover, and said"
   CHECK(*result_of(theirs, "css").get("tolerance_used")->get("fp_max_tol")->number() == 0.5);
 }
 
+TEST_CASE("a verdict of several repeats is left to the next discover") {
+  const Run far{{{{1, 2}, {1, 2.1F}}}, {}};
+  json::Value report = parsed(discovered({far}, {0.01, 0.01}, {}));
+  report.object()->set("_settings", parsed(R"({"inputs": {"seed": 1234, "repeats": 3}})"));
+  const json::Value before = result_of(report, "a");
+  CHECK(apply_edit(report, {"Conv_c"}, {.fp_max_tol = 0.1}).open.size() == 1);
+  CHECK(result_of(report, "a") == before);
+}
+
 TEST_CASE("the recommendation follows the rule that the report was made by") {
   json::Value report = parsed(R"({"_chip": "c", "_executors": ["a", "b"], "ops": {
     "Add_x": {"executors": {"a": {"status": "success", "timing": {"runtime_ms": 2}}, "b": {"status": "success",
