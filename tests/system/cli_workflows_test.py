@@ -343,6 +343,15 @@ class Manual(Workflow):
         self.assertEqual((self.work / "discovery.log").read_text(), done.stderr)
         self.check_left(*FILES, "discovery.log")
 
+    def test_its_run_command(self):
+        # Full model with debug output
+        self.discover("--skip-executors=nss,css", code=0)
+        done = self.tool("run", "--model", "model.onnx", "--debug-ir=tmp")
+        self.assertIn("Full model model: comparison passed", done.stderr)
+        left = set(files_in(self.work)) - set(FILES)
+        self.assertEqual({name.split(os.sep)[0] for name in left}, {"tmp"})
+        self.assertTrue(any(name.endswith(".mlir") for name in left), left)
+
     def test_its_subgraph_commands(self):
         # Subgraph debugging
         self.discover("--subgraph-from=Conv_h", "--subgraph-to=Mul_m", code=1)
