@@ -6,7 +6,7 @@ import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from farm import MODELS, Farm
+from farm import MODELS, Farm, onnx_model
 from torq_tools import GOLDEN, use_standins
 
 
@@ -83,6 +83,18 @@ class Run(RunFarm):
         self.assertEqual(whole["status"], "success")
         self.assertGreaterEqual(len(whole["segments"]), 3)
         self.assertEqual({segment["executor"] for segment in whole["segments"]}, {"llvm-cpu", "vmvx"})
+
+    def test_an_input_that_nothing_takes_is_given_all_the_same(self):
+        model = self.folder / "net.onnx"
+        model.write_bytes(onnx_model([("Relu", ["x"], ["h"]), ("Sigmoid", ["h"], ["y"])], [("unused", 1, [2]), ("x", 1, [1, 4])], [("y", 1, [1, 4])]))
+        for chip, other in (("ort-cpu", "cpu-noopt"), ("host-cpu", "vmvx")):
+            with self.subTest(chip=chip):
+                out = self.folder / chip
+                self.discover(model, chip, code=0, out=out)
+                for segments in (1, 2):
+                    done = self.run_farm("run", "--model", model, "--output-dir", out, code=0)
+                    self.assertIn(f"Full model net: {segments} segment(s)", done.stderr)
+                    self.run_farm("edit", self.report_path("net", out), "--layer", "Relu_h", "--executor", other, code=0)
 
     def test_another_chip_and_other_settings_are_refused_by_name(self):
         self.discover("gen_odd", "ort-cpu", code=0)

@@ -251,6 +251,7 @@ ValueTypes types_of(const NodeGroup& group, const ValueTypes& all) {
     for (const std::string& name : used_names(*node)) take(name);
     for (const std::string& name : node->output()) take(name);
   }
+  for (const std::string& name : group.also_given) take(name);
   return out;
 }
 
@@ -372,6 +373,18 @@ AnalyzeAnswer skipped(const LoadedModel& loaded, domain::ModelAnalysis analysis)
   return {.analysis = std::move(analysis), .shapes_request = {}};
 }
 
+/// A whole model is given all that its signature has: an input that nothing takes is drawn too, and
+/// the inputs after it get other values than without it. One that cannot be fed stays out.
+std::vector<std::string> all_inputs(const LoadedModel& model, const ValueTypes& types,
+                                    const Constants& constants) {
+  std::vector<std::string> out;
+  for (const pb::ValueInfoProto& input : model.proto.graph().input()) {
+    if (constants.find(input.name()) == nullptr && value_problem("", input.name(), types).empty())
+      out.push_back(input.name());
+  }
+  return out;
+}
+
 /// The inputs of a whole model are drawn in their own order, not by their names.
 void draw_in_model_order(const pb::GraphProto& graph, Layer& layer) {
   std::unordered_map<std::string, int> place;
@@ -438,6 +451,8 @@ Result<AnalyzeAnswer> analyze(const AnalyzeOptions& options) {
     groups = std::move(split->groups);
     ids = std::move(split->ids);
     out.analysis.segments = std::move(split->segments);
+    for (std::size_t i = out.analysis.segments.size(); i < groups.size(); ++i)
+      groups[i].also_given = all_inputs(*loaded, shapes.types, *constants);
   }
   const Ranges ranges(*loaded, shapes.types, &*constants);
   DataStore data(options.blobs);

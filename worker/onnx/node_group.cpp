@@ -68,6 +68,9 @@ std::vector<std::string> NodeGroup::inputs() const {
       if (known.insert(name).second) out.push_back(name);
     }
   }
+  for (const std::string& name : also_given) {
+    if (known.insert(name).second) out.push_back(name);
+  }
   return out;
 }
 

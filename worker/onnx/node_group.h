@@ -26,6 +26,8 @@ class ValueUses {
 struct NodeGroup {
   std::vector<const pb::NodeProto*> nodes;  ///< in the model's order, at least one
   std::vector<std::string> results;  ///< values that leave the group, in the order they are made
+  /// Values that it is given though none of its nodes takes them.
+  std::vector<std::string> also_given = {};
 
   /// A node by itself: all that it gives leaves it.
   static NodeGroup of(const pb::NodeProto& node);
@@ -36,7 +38,8 @@ struct NodeGroup {
   /// The first node that is neither QuantizeLinear nor DequantizeLinear, else the first: it names
   /// the layer (spec section 1).
   [[nodiscard]] const pb::NodeProto& main() const;
-  /// Values that the group takes from outside, each once, in the order of first use.
+  /// Values that the group takes from outside, each once, in the order of first use; then what it
+  /// is given besides.
   [[nodiscard]] std::vector<std::string> inputs() const;
   /// Values that one of its nodes makes and that do not leave it, in the order they are made.
   [[nodiscard]] std::vector<std::string> inner() const;

@@ -81,6 +81,20 @@ TEST_CASE("inputs of the whole model are drawn in the model's order, not by name
   CHECK(analysis.layers[0].draw_order == std::vector<std::uint32_t>{0, 1});
 }
 
+TEST_CASE("the whole model is given inputs that nothing takes, its segments are not") {
+  SegmentBench bench;
+  const auto analysis = bench.split(graph_model("(float[2] unused, float[4] x, string[1] text) => "
+                                                "(float[4] y) { r = Relu(x) y = Neg(r) }"),
+                                    {"e0", "e1"});
+  REQUIRE(analysis.layers.size() == 4);
+  CHECK(analysis.layers[0].input_names == Names{"x"});
+  for (std::size_t i = 2; i < 4; ++i) {
+    CHECK(analysis.layers[i].input_names == Names{"x", "unused"});
+    CHECK(analysis.layers[i].draw_order == std::vector<std::uint32_t>{1, 0});
+    CHECK(analysis.layers[i].problem.empty());
+  }
+}
+
 TEST_CASE("what is constant or leads nowhere is in no segment, but stays in the whole model") {
   SegmentBench bench;
   const auto analysis = bench.split(graph_model(R"((float[2, 6] x) => (float[3, 4] y)
@@ -180,8 +194,7 @@ TEST_CASE("of a quantized model what computes is assigned, conversions and the r
   CHECK(split({"", "", ""})->analysis.segments == std::vector<domain::Segment>{{"", 11}});
   const auto refused = split({"htp", "host"});
   REQUIRE_FALSE(refused);
-  CHECK(refused.error().text() ==
-        "the assignment is of 2 operators, the quantized model has 3");
+  CHECK(refused.error().text() == "the assignment is of 2 operators, the quantized model has 3");
 }
 
 TEST_CASE("an assignment of another model is refused") {
