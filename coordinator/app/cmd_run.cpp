@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "coordinator/app/chip_catalog.h"
 #include "coordinator/app/chip_choice.h"
 #include "coordinator/app/console.h"
 #include "coordinator/app/failed_cases.h"
@@ -133,8 +134,9 @@ Result<Checked> check(RunOptions& options) {
     if (range->first > range->last) return out;
   }
   const fs::path folder = options.common.output_dir.empty() ? "." : options.common.output_dir;
-  auto source =
-      report::find_assignment(folder, {out.model.name, out.subgraph}, options.common.chip);
+  const std::string& asked = options.common.chip;
+  auto source = report::find_assignment(folder, {out.model.name, out.subgraph},
+                                        asked.empty() ? asked : meant_chip(asked));
   if (!source) {
     if (source.error().code == ErrorCode::NotFound) return fail(no_config(out.model, options));
     return fail(source.error());

@@ -24,6 +24,10 @@ class Chips(Farm):
         self.assertEqual(self.report("gen_odd", self.out / "ort-cpu")["ops"][layer]["recommended_executor"], "cpu")
         self.choose("run", "--chip", "ort-cpu")
         self.assertEqual(self.report("gen_odd", self.out / "ort-cpu")["_whole_model"]["status"], "success")
+        self.choose("edit", "--chip", "ort-cpu", "--layer", layer, "--executor", "cpu")  # takes the whole model's result out
+        self.env["LAYERFARM_CHIP"] = "ort-cpu"
+        self.choose("run", "--chip", "default")
+        self.assertEqual(self.report("gen_odd", self.out / "ort-cpu")["_whole_model"]["status"], "success")
         other = self.folder / "other"
         shutil.copytree(self.out, other)
         self.run_farm("compare", self.out, other, "--model", MODEL, "--chip", "null", code=0)

@@ -255,7 +255,7 @@ TEST_CASE("a write that is killed at any byte leaves the old report whole") {
   REQUIRE(first.writer.write(Phase::Finished));
   const std::string before = folder.text(".json");
   std::size_t killed = 0;
-  for (std::size_t byte = 0; byte < before.size(); byte += 13) {
+  for (std::size_t byte = 0; byte < before.size(); ++byte) {
     const pid_t child = ::fork();
     REQUIRE(child >= 0);
     if (child == 0) {
@@ -274,7 +274,7 @@ TEST_CASE("a write that is killed at any byte leaves the old report whole") {
     killed += WIFSIGNALED(status) && WTERMSIG(status) == SIGXFSZ ? 1 : 0;
     REQUIRE(folder.text(".json") == before);
   }
-  CHECK(killed >= before.size() / 13);
+  CHECK(killed == before.size());
 }
 
 TEST_CASE("the time between writes is twenty times their cost, one second at least") {
