@@ -46,7 +46,8 @@ FlagView flag_view(const CLI::Option& option) {
   out.value_optional = positional ? !option.get_required() : option.get_expected_min() == 0;
   out.repeatable = option.get_items_expected_max() > 1;
   out.choices = choices_in(type);
-  out.offers = positional ? Offers::Files : offers_of(out.value, out.choices);
+  out.offers =
+      positional && out.choices.empty() ? Offers::Files : offers_of(out.value, out.choices);
   return out;
 }
 

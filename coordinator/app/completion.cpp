@@ -49,10 +49,18 @@ std::string bash_value(const FlagView& flag) {
 
 /// A branch per command, `path` being the words that lead to it: "cache prune".
 void bash_branches(const CommandView& command, const std::string& path, std::string& out) {
-  out += fmt::format("    '{}')\n      words='{}{}{}'\n", path,
-                     base::join(names_of(command.flags), " "), command.commands.empty() ? "" : " ",
-                     base::join(names_of(command.commands), " "));
-  if (!command.positionals.empty()) out += "      kind=file_or_words\n";
+  std::vector<std::string> words = names_of(command.flags);
+  const auto add = [&words](const std::vector<std::string>& more) {
+    words.insert(words.end(), more.begin(), more.end());
+  };
+  add(names_of(command.commands));
+  bool takes_files = false;
+  for (const FlagView& argument : command.positionals) {
+    add(argument.choices);
+    takes_files = takes_files || argument.choices.empty();
+  }
+  out += fmt::format("    '{}')\n      words='{}'\n", path, base::join(words, " "));
+  if (takes_files) out += "      kind=file_or_words\n";
   out += "      case $previous in\n";
   for (const FlagView& flag : command.flags) {
     if (flag.value.empty() || flag.value_optional) continue;
@@ -159,7 +167,8 @@ void zsh_function(const CommandView& command, const std::string& function, std::
     out += "  _arguments \\\n";
     for (const FlagView& flag : command.flags) out += zsh_flag(flag);
     for (const FlagView& argument : command.positionals)
-      out += "      ':" + zsh_quoted(argument.names.front()) + ":_files' \\\n";
+      out += std::string("      '") + (argument.repeatable ? "*:" : ":") +
+             zsh_quoted(argument.names.front()) + ":" + zsh_action(argument) + "' \\\n";
     out += "      && return\n}\n";
     return;
   }
@@ -218,6 +227,11 @@ void fish_command(const CommandView& command, const std::string& condition, std:
     for (const std::string& name : flag.names)
       out += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
     out += fish_value(flag) + " -d " + fish_quoted(flag.help) + "\n";
+  }
+  for (const FlagView& argument : command.positionals) {
+    if (argument.choices.empty()) continue;  // files, as fish does of itself
+    out += start + " -f -a " + fish_quoted(base::join(argument.choices, " ")) + " -d " +
+           fish_quoted(argument.help) + "\n";
   }
   for (const CommandView& below : command.commands) {
     out += fmt::format("{} -f -a {} -d {}\n", start, below.name, fish_quoted(below.help));

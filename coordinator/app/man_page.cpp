@@ -77,6 +77,12 @@ Some case has no verdict for reasons of the machine; running the same command ag
 LAYERFARM_CACHE_DIR, TORQ_GEN_CONFIG_CACHE_DIR
 Folder of the store (default: ~/.cache/layerfarm).
 .TP
+LAYERFARM_DEPS_DIR
+Folder of the installed toolchains (default: ~/.cache/layerfarm\-deps).
+.TP
+ONNXRUNTIME_ROOT
+An unpacked release of ONNX Runtime, to be used instead of the installed one.
+.TP
 LAYERFARM_CHIP
 What the chip "default" means (otherwise SL2610).
 .TP

@@ -91,6 +91,21 @@ void add_cache(CLI::App& app, CacheOptions& options, ChosenCommand& chosen) {
             "Bound for the blobs, e.g. 2GB (default: 20GB)");
 }
 
+void add_toolchains(CLI::App& app, ToolchainsOptions& options, ChosenCommand& chosen) {
+  CLI::App* sub = app.add_subcommand("toolchains",
+                                     "List the toolchains that can be installed, and install them");
+  sub->require_subcommand(0, 1);
+  sub->callback([&] { chosen = [&] { return cmd_toolchains(options); }; });
+  CLI::App* list = sub->add_subcommand("list", "Each with version, installed or not (default)");
+  list->add_flag("--json", options.json, "As JSON on standard output");
+  CLI::App* install = sub->add_subcommand(
+      "install", "Install toolchains into this user's cache, at the versions of this program");
+  install->callback([&options] { options.install = true; });
+  install->add_option("names", options.names, "Which ones")
+      ->required()
+      ->check(CLI::IsMember(installable_names()));
+}
+
 }  // namespace
 
 void add_small_commands(CLI::App& app, SmallCommands& commands, ChosenCommand& chosen) {
@@ -103,6 +118,7 @@ void add_small_commands(CLI::App& app, SmallCommands& commands, ChosenCommand& c
   add_compare(app, commands.compare, chosen);
   add_chips(app, commands.chips, chosen);
   add_cache(app, commands.cache, chosen);
+  add_toolchains(app, commands.toolchains, chosen);
 }
 
 }  // namespace layerfarm::coordinator::app

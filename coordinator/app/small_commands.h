@@ -1,5 +1,5 @@
 // The commands that run nothing: their flags, and what they call (view, edit, compare, chips,
-// cache).
+// cache, toolchains).
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -9,6 +9,7 @@
 #include "coordinator/app/cmd_chips.h"
 #include "coordinator/app/cmd_compare.h"
 #include "coordinator/app/cmd_edit.h"
+#include "coordinator/app/cmd_toolchains.h"
 #include "coordinator/app/cmd_view.h"
 
 namespace layerfarm::coordinator::app {
@@ -23,6 +24,7 @@ struct SmallCommands {
   CompareOptions compare;
   ChipsOptions chips;
   CacheOptions cache;
+  ToolchainsOptions toolchains;
 };
 
 void add_small_commands(CLI::App& app, SmallCommands& commands, ChosenCommand& chosen);

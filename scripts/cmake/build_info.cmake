@@ -18,7 +18,8 @@ target_include_directories(layerfarm_build_info PUBLIC "${generated}")
 target_link_libraries(layerfarm_build_info PRIVATE layerfarm_options)
 
 # Read by scripts/layerfarm: what must be there for this build to run.
-file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/runtime_folders.txt" CONTENT "@LAYERFARM_DEPS_python@\n")
+string(REPLACE ";" "\n" runtime_folders "${LAYERFARM_PYTHON_FOLDER};${LAYERFARM_TOOLCHAIN_FOLDERS}")
+file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/runtime_folders.txt" CONTENT "@runtime_folders@\n")
 if(NOT DEFINED ENV{ONNXRUNTIME_ROOT})
   file(APPEND "${PROJECT_BINARY_DIR}/runtime_folders.txt" "${LAYERFARM_DEPS_onnxruntime}\n")
 endif()

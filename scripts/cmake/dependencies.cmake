@@ -43,7 +43,8 @@ layerfarm_dependency(dl ${CMAKE_DL_LIBS})
 # --- what scripts/setup built --------------------------------------------------------------------------------------
 # The scripts know the rule for places and names; asking them keeps it in one place.
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS
-  "${PROJECT_SOURCE_DIR}/scripts/dependencies.lock" "${PROJECT_SOURCE_DIR}/scripts/lib/deps.sh")
+  "${PROJECT_SOURCE_DIR}/scripts/dependencies.lock" "${PROJECT_SOURCE_DIR}/scripts/lib/deps.sh"
+  "${PROJECT_SOURCE_DIR}/scripts/lib/toolchains.py")
 execute_process(COMMAND "${PROJECT_SOURCE_DIR}/scripts/setup" --paths
   OUTPUT_VARIABLE paths OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
 string(REPLACE "\n" ";" paths "${paths}")
@@ -52,9 +53,29 @@ foreach(line IN LISTS paths)
   set(LAYERFARM_DEPS_${CMAKE_MATCH_1} "${CMAKE_MATCH_2}")
 endforeach()
 
-foreach(part IN ITEMS python onnx)
-  if(NOT EXISTS "${LAYERFARM_DEPS_deps}/${LAYERFARM_DEPS_${part}}/.complete")
-    message(FATAL_ERROR "${LAYERFARM_DEPS_deps}/${LAYERFARM_DEPS_${part}} is not there: run scripts/setup first")
+# The Python environment and the toolchains beside it: "NAME FOLDER VERSION PACKAGE... | TEXT", one a line.
+execute_process(COMMAND /usr/bin/python3 -I -B "${PROJECT_SOURCE_DIR}/scripts/lib/toolchains.py" folders
+  OUTPUT_VARIABLE folders OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+string(REPLACE "\n" ";" folders "${folders}")
+set(LAYERFARM_TOOLCHAIN_FOLDERS "")
+set(LAYERFARM_TOOLCHAIN_ROWS "")
+foreach(line IN LISTS folders)
+  if(NOT line MATCHES "^([a-z0-9]+) ([^ ]+) ([^ ]+) (.*) \\|( (.*))?$")
+    message(FATAL_ERROR "scripts/lib/toolchains.py says what is not understood here: ${line}")
+  endif()
+  set(LAYERFARM_FOLDER_${CMAKE_MATCH_1} "${CMAKE_MATCH_2}")
+  if(CMAKE_MATCH_1 STREQUAL "python")
+    set(LAYERFARM_PYTHON_FOLDER "${CMAKE_MATCH_2}")
+    continue()
+  endif()
+  list(APPEND LAYERFARM_TOOLCHAIN_FOLDERS "${CMAKE_MATCH_2}")
+  string(APPEND LAYERFARM_TOOLCHAIN_ROWS "    {.name = \"${CMAKE_MATCH_1}\",\n     .folder = \"${CMAKE_MATCH_2}\",\n     .version = \"${CMAKE_MATCH_3}\",\n"
+    "     .packages = \"${CMAKE_MATCH_4}\",\n     .what = \"${CMAKE_MATCH_6}\"},\n")
+endforeach()
+
+foreach(folder IN ITEMS "${LAYERFARM_PYTHON_FOLDER}" ${LAYERFARM_TOOLCHAIN_FOLDERS} "${LAYERFARM_DEPS_onnx}")
+  if(NOT EXISTS "${LAYERFARM_DEPS_deps}/${folder}/.complete")
+    message(FATAL_ERROR "${LAYERFARM_DEPS_deps}/${folder} is not there: run scripts/setup first")
   endif()
 endforeach()
 

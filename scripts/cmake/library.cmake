@@ -66,6 +66,17 @@ function(layerfarm_data folder name)
   endif()
 endfunction()
 
+# layerfarm_data_files(NAME FILE...): the same for single files.
+function(layerfarm_data_files name)
+  file(MAKE_DIRECTORY "${PROJECT_BINARY_DIR}/share/layerfarm/${name}")
+  foreach(file IN LISTS ARGN)
+    cmake_path(ABSOLUTE_PATH file BASE_DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}" OUTPUT_VARIABLE source)
+    cmake_path(GET source FILENAME short)
+    file(CREATE_LINK "${source}" "${PROJECT_BINARY_DIR}/share/layerfarm/${name}/${short}" SYMBOLIC)
+    install(FILES "${source}" DESTINATION "share/layerfarm/${name}")
+  endforeach()
+endfunction()
+
 # --- used by the above and by test.cmake ---------------------------------------------------------------------------
 
 # Sources (but main.cpp) and headers of a folder and what is below it.

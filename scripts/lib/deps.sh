@@ -34,8 +34,13 @@ lock_version() { lock_lines "$1" "$2" | awk -v name="$3" '$3 == name { print $4;
 
 digest() { sha256sum | cut -c "1-$1"; }
 
-python_folder() { printf 'python-%s\n' "$(lock_lines pypi python | digest 12)"; }
-onnxruntime_folder() { printf 'onnxruntime-%s\n' "$(lock_version pypi python onnxruntime)"; }
+# The Python environment and the toolchains beside it are the business of toolchains.py, which is installed with the program.
+toolchains=$deps_root/scripts/lib/toolchains.py
+# "NAME FOLDER VERSION PACKAGE... | TEXT", one a line; nothing while Python is not installed yet.
+toolchain_folders() { [ ! -x /usr/bin/python3 ] || /usr/bin/python3 -I -B "$toolchains" folders; }
+part_folder() { toolchain_folders | awk -v name="$1" '$1 == name { print $2 }'; }
+python_folder() { part_folder python; }
+onnxruntime_folder() { printf 'onnxruntime-%s\n' "$(lock_version pypi quantize onnxruntime)"; }
 testdata_folder() { printf 'onnx-testdata-%s\n' "$(lock_version pypi testdata onnx)"; }
 
 # Depends on the compiler and protobuf of this machine: C++ libraries of another pair may not link.

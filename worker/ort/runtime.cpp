@@ -5,8 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "shared/base/build_info.h"
-#include "shared/base/places.h"
+#include "shared/base/onnxruntime_library.h"
 #include "worker/ort/log.h"
 
 namespace layerfarm::worker::ort {
@@ -29,23 +28,17 @@ std::string device_type(const Ort::ConstEpDevice& device) {
 
 }  // namespace
 
-std::filesystem::path library_path() {
-  const std::string root = base::environment("ONNXRUNTIME_ROOT");
-  const std::filesystem::path folder = root.empty()
-                                           ? base::dependencies_folder() / base::kOnnxRuntimeFolder
-                                           : std::filesystem::absolute(root);
-  return folder / "lib" / "libonnxruntime.so.1";
-}
-
 base::Result<Runtime> Runtime::open() {
-  const std::filesystem::path path = library_path();
+  const std::filesystem::path path = base::onnxruntime_library();
   // Global, because plug-ins may look for the library's own symbols. Never closed: its threads end
   // with the process.
   void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
   if (library == nullptr) {
     const char* reason = ::dlerror();
     return fail(ErrorCode::Unavailable,
-                std::string("cannot open the ONNX Runtime library (scripts/setup installs it): ") +
+                std::string("cannot open the ONNX Runtime library (it comes with an installed "
+                            "layerfarm; scripts/setup "
+                            "fetches it for a checkout): ") +
                     (reason != nullptr ? reason : path.string()));
   }
   using GetBase = const OrtApiBase* (*)();

@@ -21,9 +21,6 @@ struct Provider {
   std::map<std::string, std::string> options;
 };
 
-/// `$ONNXRUNTIME_ROOT/lib`, else the dependency cache: where the library is, or would be.
-[[nodiscard]] std::filesystem::path library_path();
-
 class Runtime {
  public:
   /// Opens the library. Unavailable when it is not there or too old. Nothing of ONNX Runtime may be

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "shared/base/build_info.h"
+#include "shared/base/onnxruntime_library.h"
 #include "worker/toolchain/cpu.h"
 #include "worker/toolchain/file_digests.h"
 #include "worker/toolchain/programs.h"
@@ -76,7 +77,7 @@ domain::ToolIdentity reader_identity() {
 
 domain::ToolIdentity reference_identity() {
   FileDigests digests;
-  const auto library = onnxruntime_folder() / "lib" / "libonnxruntime.so.1";
+  const auto library = base::onnxruntime_library();
   std::error_code error;
   const std::string real =
       std::filesystem::canonical(library, error).filename().string();  // libonnxruntime.so.1.32.0

@@ -48,12 +48,12 @@ constexpr std::uint64_t kBatchBytes = std::uint64_t{2} << 20;
 /// child behind when they are ended.
 fs::path compiler_program() {
   const std::string own = base::environment("IREE_COMPILE");
-  return own.empty() ? python_packages() / "iree" / "compiler" / "_mlir_libs" / "iree-compile"
+  return own.empty() ? packages_of("iree") / "iree" / "compiler" / "_mlir_libs" / "iree-compile"
                      : fs::path(own);
 }
 fs::path run_program() {
   const std::string own = base::environment("IREE_RUN_MODULE");
-  return own.empty() ? python_packages() / "iree" / "_runtime_libs" / "iree-run-module"
+  return own.empty() ? packages_of("iree") / "iree" / "_runtime_libs" / "iree-run-module"
                      : fs::path(own);
 }
 
@@ -371,8 +371,8 @@ class IreeToolchain final : public Toolchain {
          {compiler_program(), run_program(), python_program(), sidecar_script()}) {
       if (fs::exists(file, error)) continue;
       out.missing = file.filename().string() + " of IREE";
-      out.how_to_get =
-          "run scripts/setup, or set IREE_COMPILE and IREE_RUN_MODULE to programs of your own";
+      out.how_to_get = how_to_install("iree") +
+                       ", or set IREE_COMPILE and IREE_RUN_MODULE to programs of your own";
       return out;
     }
     out.found = true;

@@ -166,6 +166,8 @@ class OnnxFormat final : public ModelFormat {
               .problem =
                   "the model cannot be imported as a whole: " + first_line(answer.diagnostic.text)};
     }
+    if (answer.diagnostic.cause == "not started" && !answer.diagnostic.text.empty())
+      return {.ending = answer.ending, .problem = first_line(answer.diagnostic.text)};
     if (answer.ending != Ending::Done) {
       return {.ending = answer.ending,
               .problem =

@@ -32,15 +32,22 @@ using domain::Outcome;
 
 constexpr const char* kContextModel = "context.onnx";
 
-fs::path package_folder(const Options& options) {
+fs::path folder_of_package(const Options& options) {
   const std::string package = text_option(options, "package", "");
-  return package.empty() ? fs::path() : python_packages() / package;
+  return package.empty() ? fs::path() : package_folder(package);
+}
+
+std::string how_to_get(const std::string& package) {
+  const std::string_view toolchain = toolchain_with(package);
+  return toolchain.empty()
+             ? "correct 'package' in the chip file; layerfarm installs none of that name"
+             : how_to_install(toolchain);
 }
 
 fs::path plugin_library(const Options& options) {
   const fs::path library = text_option(options, "library", "");
   // An absolute path takes the place of the folder: a plug-in of the user's own.
-  return library.empty() ? fs::path() : package_folder(options) / library;
+  return library.empty() ? fs::path() : folder_of_package(options) / library;
 }
 
 bool on_cpu(const Options& options) { return text_option(options, "engine", "provider") == "cpu"; }
@@ -117,7 +124,7 @@ class OrtEpToolchain final : public Toolchain {
       const std::string package = text_option(options, "package", "");
       return lacks("the plug-in " + library.filename().string() +
                        (package.empty() ? "" : " of the package " + package),
-                   package.empty() ? "correct 'library' in the chip file" : "run scripts/setup");
+                   package.empty() ? "correct 'library' in the chip file" : how_to_get(package));
     }
     const std::string vendor = text_option(options, "cpu_vendor", "");
     if (!vendor.empty() && vendor != cpu_vendor()) {

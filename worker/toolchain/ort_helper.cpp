@@ -5,6 +5,7 @@
 #include <system_error>
 #include <utility>
 
+#include "shared/base/onnxruntime_library.h"
 #include "worker/toolchain/describe.h"
 #include "worker/toolchain/programs.h"
 #include "worker/toolchain/resident_helpers.h"
@@ -197,10 +198,7 @@ Probe probe_onnxruntime() {
 
 std::string onnxruntime_version() {
   std::error_code error;
-  const std::string real =
-      fs::canonical(onnxruntime_folder() / "lib" / "libonnxruntime.so.1", error)
-          .filename()
-          .string();
+  const std::string real = fs::canonical(base::onnxruntime_library(), error).filename().string();
   const auto at = real.find(".so.");
   return at == std::string::npos ? std::string() : real.substr(at + 4);
 }

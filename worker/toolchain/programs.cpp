@@ -19,13 +19,27 @@ fs::path prefix() {
   return folder.filename() == "tests" ? folder.parent_path() : folder;
 }
 
+fs::path packages_in(std::string_view folder) {
+  return base::dependencies_folder() / folder / "site-packages";
+}
+
+/// The environment's own packages, and those of every toolchain, there or not.
+std::vector<fs::path> package_folders() {
+  std::vector<fs::path> out = {packages_in(base::kPythonFolder)};
+  for (const base::InstallableToolchain& each : base::kToolchains)
+    out.push_back(packages_in(each.folder));
+  return out;
+}
+
 /// The package's record folder, `<name>-<version>.dist-info`.
 fs::path record_folder(const std::string& name) {
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator(python_packages(), error)) {
-    const std::string folder = entry.path().filename().string();
-    if (folder.rfind(name + "-", 0) == 0 && entry.path().extension() == ".dist-info")
-      return entry.path();
+  for (const fs::path& packages : package_folders()) {
+    for (const auto& entry : fs::directory_iterator(packages, error)) {
+      const std::string folder = entry.path().filename().string();
+      if (folder.rfind(name + "-", 0) == 0 && entry.path().extension() == ".dist-info")
+        return entry.path();
+    }
   }
   return {};
 }
@@ -45,11 +59,33 @@ fs::path quantizer_script() {
 
 fs::path python_environment() { return base::dependencies_folder() / base::kPythonFolder; }
 fs::path python_program() { return python_environment() / "bin" / "python"; }
-fs::path python_packages() { return python_environment() / "site-packages"; }
 
-fs::path onnxruntime_folder() {
-  const std::string own = base::environment("ONNXRUNTIME_ROOT");
-  return own.empty() ? base::dependencies_folder() / base::kOnnxRuntimeFolder : fs::path(own);
+fs::path packages_of(std::string_view toolchain) {
+  for (const base::InstallableToolchain& each : base::kToolchains) {
+    if (each.name == toolchain) return packages_in(each.folder);
+  }
+  return packages_in(base::kPythonFolder);
+}
+
+fs::path package_folder(const std::string& name) {
+  std::error_code error;
+  for (const fs::path& packages : package_folders()) {
+    if (fs::is_directory(packages / name, error)) return packages / name;
+  }
+  return packages_of(toolchain_with(name)) / name;
+}
+
+std::string_view toolchain_with(std::string_view package) {
+  for (const base::InstallableToolchain& each : base::kToolchains) {
+    const std::string list = " " + std::string(each.packages) + " ";
+    if (!package.empty() && list.find(" " + std::string(package) + " ") != std::string::npos)
+      return each.name;
+  }
+  return {};
+}
+
+std::string how_to_install(std::string_view toolchain) {
+  return "run: layerfarm toolchains install " + std::string(toolchain);
 }
 
 bool is_program(const fs::path& file) {

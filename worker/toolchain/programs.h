@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace layerfarm::worker::toolchain {
@@ -15,12 +16,19 @@ namespace layerfarm::worker::toolchain {
 /// What that script reads beside itself.
 [[nodiscard]] std::filesystem::path quantizer_script();
 
-/// The Python environment of the dependency cache, its interpreter, and the folder of its packages.
+/// The Python environment of the dependency cache, and its interpreter; it finds the packages of
+/// all installed toolchains.
 [[nodiscard]] std::filesystem::path python_environment();
 [[nodiscard]] std::filesystem::path python_program();
-[[nodiscard]] std::filesystem::path python_packages();
-/// The folder of the ONNX Runtime library: `$ONNXRUNTIME_ROOT`, else that of the dependency cache.
-[[nodiscard]] std::filesystem::path onnxruntime_folder();
+/// The folder of the packages of an installable toolchain ("iree"), there or not.
+[[nodiscard]] std::filesystem::path packages_of(std::string_view toolchain);
+/// What `import` calls the package: its folder among those of the environment and the toolchains;
+/// where it is not installed, the place where it would be looked for first.
+[[nodiscard]] std::filesystem::path package_folder(const std::string& name);
+/// The installable toolchain that brings a package; empty when none does.
+[[nodiscard]] std::string_view toolchain_with(std::string_view package);
+/// For people: the command that installs a toolchain.
+[[nodiscard]] std::string how_to_install(std::string_view toolchain);
 
 /// Whether there is a file that can be started.
 [[nodiscard]] bool is_program(const std::filesystem::path& file);

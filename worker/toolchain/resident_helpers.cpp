@@ -4,6 +4,7 @@
 #include <system_error>
 #include <utility>
 
+#include "shared/base/onnxruntime_library.h"
 #include "worker/toolchain/diagnostic.h"
 #include "worker/toolchain/programs.h"
 #include "worker/toolchain/tool_step.h"
@@ -35,9 +36,10 @@ HelperKind ResidentHelpers::ort_kind() {
   HelperKind kind;
   kind.name = "layerfarm-ort";
   kind.argv = {own_program("layerfarm-ort").string()};
-  kind.needed = {own_program("layerfarm-ort"),
-                 onnxruntime_folder() / "lib" / "libonnxruntime.so.1"};
-  kind.how_to_get = "run scripts/setup, or set ONNXRUNTIME_ROOT to an unpacked release";
+  kind.needed = {own_program("layerfarm-ort"), base::onnxruntime_library()};
+  kind.how_to_get =
+      "install layerfarm again (in a checkout: run scripts/setup), or set ONNXRUNTIME_ROOT to an "
+      "unpacked release";
   return kind;
 }
 
@@ -47,7 +49,7 @@ HelperKind ResidentHelpers::sidecar_kind() {
   // -I: nothing of the user's Python settings, folders or packages gets in.
   kind.argv = {python_program().string(), "-I", sidecar_script().string()};
   kind.needed = {python_program(), sidecar_script()};
-  kind.how_to_get = "run scripts/setup";
+  kind.how_to_get = how_to_install("iree");
   kind.most_jobs = 1000;
   return kind;
 }

@@ -240,6 +240,11 @@ class TorqToolchain final : public Toolchain {
           "TORQ_TOOL_PATH to their folder";
       return out;
     }
+    if (package_record("iree_base_compiler").empty()) {
+      out.missing = "IREE's importer, which turns layers into what torq-compile reads";
+      out.how_to_get = how_to_install("iree");
+      return out;
+    }
     for (const domain::ExecutorSpec& executor : chip.executors) {
       if (auto target = torq_target(chip, executor); !target) {
         out.missing = target.error().text();

@@ -29,6 +29,18 @@ class Refused(Exception):
         self.where = where
 
 
+def need_package(name, toolchain, where):
+    """A toolchain brings this package; not every user has installed each of them."""
+    from importlib import util
+
+    try:
+        found = util.find_spec(name)
+    except ModuleNotFoundError:  # the package that it is in
+        found = None
+    if found is None:
+        raise Refused(where, f"the Python package {name} is not installed; run: layerfarm toolchains install {toolchain}")
+
+
 # --- reading models --------------------------------------------------------------------------------------------------
 
 
@@ -175,6 +187,7 @@ class ImportedModule:
     """One MLIR module that models are imported into, each as a function of its own."""
 
     def __init__(self):
+        need_package("iree.compiler", "iree", "import")
         from iree.compiler import ir
         from iree.compiler.extras import onnx_importer
 
@@ -482,6 +495,7 @@ class LayerSamples:
 
 def op_quantize(request):
     """Quantizes models one by one; one that cannot be quantized harms no other."""
+    need_package("onnxruntime", "quantize", "quantize")
     quantization = own_module("quantization")
     try:
         data = LayerSamples(quantization, request)

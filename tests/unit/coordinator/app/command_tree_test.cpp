@@ -25,7 +25,8 @@ struct Program {
     work->add_option("--mode", text, "One")->expected(0, 1)->type_name("[=exact]");
     work->add_flag("-v,--verbose", flag, ".More");
     work->add_option("input", text, "What")->required();
-    app.add_subcommand("store", "Keeps")->add_subcommand("clean", "Cleans");
+    CLI::App* clean = app.add_subcommand("store", "Keeps")->add_subcommand("clean", "Cleans");
+    clean->add_option("what", list, "Rooms")->check(CLI::IsMember({"attic", "cellar"}));
   }
 };
 
@@ -60,6 +61,24 @@ TEST_CASE("the tree has every command and flag, and what their values are") {
   REQUIRE(work.positionals.size() == 1);
   CHECK(work.positionals[0].names == std::vector<std::string>{"input"});
   CHECK(root.commands[1].commands[0].name == "clean");
+}
+
+TEST_CASE("a shell offers the words that an argument may be, and files where it may be anything") {
+  const Program program;
+  const app::CommandView root = app::command_tree(program.app);
+  CHECK(root.commands[0].positionals[0].offers == app::Offers::Files);
+  const app::FlagView& what = root.commands[1].commands[0].positionals.at(0);
+  CHECK(what.choices == std::vector<std::string>{"attic", "cellar"});
+  CHECK(what.offers == app::Offers::Choices);
+  const auto text = [&](app::Shell shell) { return app::completion_text(program.app, shell); };
+  CHECK(text(app::Shell::Bash).find("words='--help -h attic cellar'\n      case") !=
+        std::string::npos);
+  CHECK(text(app::Shell::Bash).find("'work')\n      words='--help -h") != std::string::npos);
+  CHECK(text(app::Shell::Zsh).find("'*:what:(attic cellar)'") != std::string::npos);
+  CHECK(text(app::Shell::Zsh).find("':input:_files'") != std::string::npos);
+  CHECK(text(app::Shell::Fish)
+            .find("-n '__fish_seen_subcommand_from clean' -f -a 'attic cellar' -d 'Rooms'") !=
+        std::string::npos);
 }
 
 TEST_CASE("zsh and fish texts escape what is special to them") {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "shared/base/files.h"
+#include "shared/base/onnxruntime_library.h"
 #include "tests/support/paths.h"
 
 using namespace layerfarm;
@@ -67,7 +68,7 @@ TEST_CASE_FIXTURE(Fixture, "the helper says which runtime it has") {
   CHECK(answer.at("ok") == true);
   CHECK(answer.at("version") == runtime().version());
   CHECK(answer.at("api") == 22);
-  CHECK(std::filesystem::exists(library_path()));
+  CHECK(std::filesystem::exists(base::onnxruntime_library()));
 }
 
 TEST_CASE_FIXTURE(Fixture, "a run writes each output as a raw file with its type") {

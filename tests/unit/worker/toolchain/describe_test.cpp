@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "shared/base/onnxruntime_library.h"
 #include "worker/toolchain/programs.h"
 
 using namespace layerfarm;
@@ -57,7 +58,7 @@ TEST_CASE("identities are stable, and the reference's names its processor") {
 
 TEST_CASE("programs are named by absolute paths, packages by their records") {
   for (const auto& path : {own_program("layerfarm-ort"), sidecar_script(), python_program(),
-                           python_packages(), onnxruntime_folder()}) {
+                           packages_of("iree"), base::onnxruntime_library()}) {
     CHECK(path.is_absolute());
   }
   CHECK(python_program().string().rfind(python_environment().string(), 0) == 0);
@@ -65,4 +66,18 @@ TEST_CASE("programs are named by absolute paths, packages by their records") {
   CHECK(package_record("no_such_package").empty());
   CHECK(package_version("iree_base_compiler").empty() ==
         package_record("iree_base_compiler").empty());
+}
+
+TEST_CASE("a package belongs to the toolchain that brings it") {
+  CHECK(toolchain_with("iree_base_runtime") == "iree");
+  CHECK(toolchain_with("onnxruntime_qnn") == "qnn");
+  CHECK(toolchain_with("onnxruntime") == "quantize");
+  CHECK(toolchain_with("onnxruntime_q").empty());
+  CHECK(toolchain_with("").empty());
+  CHECK(toolchain_with("onnx").empty());  // part of the environment
+  CHECK(how_to_install("qnn") == "run: layerfarm toolchains install qnn");
+  CHECK(packages_of("qnn") != packages_of("iree"));
+  CHECK(package_folder("onnxruntime_qnn") == packages_of("qnn") / "onnxruntime_qnn");
+  CHECK(package_folder("no_such_package") ==
+        python_environment() / "site-packages" / "no_such_package");
 }

@@ -326,7 +326,8 @@ TEST_CASE("the probe names what is missing") {
   Probe probe = toolchain->probe(chip);
   CHECK(!probe.found);
   CHECK(probe.missing == "the plug-in libplug.so of the package no_such_package");
-  CHECK(probe.how_to_get == "run scripts/setup");
+  CHECK(probe.how_to_get ==
+        "correct 'package' in the chip file; layerfarm installs none of that name");
   chip.options.erase("provider");
   CHECK(toolchain->probe(chip).missing.find("'provider'") != std::string::npos);
   chip = vendor_chip();
