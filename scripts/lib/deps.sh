@@ -7,10 +7,11 @@ deps_lock=$deps_root/scripts/dependencies.lock
 
 # How the ONNX C++ library is built; a part of the name of its folder, so that a changed recipe is a new build.
 # Static, because then no program needs a run path into the cache; schemas register themselves on first use, so
-# nothing is lost by linking only what is referred to.
+# nothing is lost by linking only what is referred to. @SOURCE@ is where it is unpacked: its error texts name their source
+# file, and no program shall name a folder of the machine that built it.
 # shellcheck disable=SC2034  # used by scripts/setup
 onnx_recipe=(
-  -DCMAKE_BUILD_TYPE=Release "-DCMAKE_CXX_FLAGS_RELEASE=-O2 -DNDEBUG" -DCMAKE_INSTALL_LIBDIR=lib
+  -DCMAKE_BUILD_TYPE=Release "-DCMAKE_CXX_FLAGS=-ffile-prefix-map=@SOURCE@/=" "-DCMAKE_CXX_FLAGS_RELEASE=-O2 -DNDEBUG" -DCMAKE_INSTALL_LIBDIR=lib
   -DONNX_BUILD_PYTHON=OFF -DONNX_ML=ON -DONNX_USE_PROTOBUF_SHARED_LIBS=ON
   -DBUILD_SHARED_LIBS=OFF -DCMAKE_POSITION_INDEPENDENT_CODE=ON
   -DPython3_EXECUTABLE=/usr/bin/python3 -DFETCHCONTENT_FULLY_DISCONNECTED=ON
