@@ -14,13 +14,11 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import farm
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "scripts" / "lib"))
+import toolchains
+
 BUILD = farm.BIN.parent
 PROGRAMS = ("layerfarm", "torq-gen-config", "layerfarm-worker", "layerfarm-onnx", "layerfarm-ort")
-
-
-def cache_of_dependencies():
-    cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.environ.get("HOME", ""), ".cache")
-    return pathlib.Path(os.environ.get("LAYERFARM_DEPS_DIR") or os.path.join(cache, "layerfarm-deps"))
 
 
 class Install(farm.Farm):
@@ -37,11 +35,11 @@ class Install(farm.Farm):
         """A cache that has these of the test machine's folders ("python" is the environment)."""
         there = self.folder / "toolchains"
         there.mkdir(exist_ok=True)
-        lines = subprocess.run([sys.executable, "-I", "-B", ROOT / "scripts" / "lib" / "toolchains.py", "folders"], capture_output=True, text=True, check=True).stdout
-        names = {line.split()[0]: line.split()[1] for line in lines.splitlines()}
-        for name in wanted:
-            # The interpreter finds the toolchains beside itself, so its folder is a copy, of links to the same files.
-            subprocess.run(["cp", "-al", cache_of_dependencies() / names[name], there / names[name]], check=True)
+        base, parts = toolchains.read_lock(toolchains.lock_file().read_text(encoding="utf-8"))
+        for part in [base, *parts]:
+            if part.name in wanted:
+                # The interpreter finds the toolchains beside its own name, so through a link it finds those that are linked here.
+                (there / part.folder).symlink_to(toolchains.cache_folder() / part.folder)
         self.env["LAYERFARM_DEPS_DIR"] = str(there)
 
     def program(self, *arguments, name="layerfarm", code=0):

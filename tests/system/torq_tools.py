@@ -1,19 +1,20 @@
 """Stand-ins for the torq tools (tests/support/torq_standin), as system tests use them. Not a test."""
 import os
 import pathlib
+import sys
 
 TESTS = pathlib.Path(__file__).resolve().parent.parent
 STANDINS = TESTS / "support" / "torq_standin"
 GOLDEN = TESTS / "golden"
+sys.path.insert(0, str(TESTS.parent / "scripts" / "lib"))
 
 
 def python_packages():
-    """Of the dependency cache (scripts/lib/deps.sh), where IREE's native programs are."""
-    home = os.environ.get("LAYERFARM_DEPS_DIR")
-    cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.environ.get("HOME", "/root"), ".cache")
-    folder = pathlib.Path(home or os.path.join(cache, "layerfarm-deps"))
-    found = [path for path in folder.glob("python-*/site-packages") if (path / "iree" / "compiler").is_dir()]
-    return max(found, key=lambda path: path.stat().st_mtime)
+    """Of the toolchain iree, where its native programs are."""
+    import toolchains
+
+    _, parts = toolchains.read_lock(toolchains.lock_file().read_text(encoding="utf-8"))
+    return toolchains.cache_folder() / next(part.folder for part in parts if part.name == "iree") / "site-packages"
 
 
 def use_standins(farm):

@@ -1,5 +1,4 @@
 """The functions of the sidecar's quantization.py, one by one, on models made here. Runs on the interpreter of the dependency cache, where onnx is."""
-import glob
 import importlib.util
 import os
 import pathlib
@@ -12,10 +11,12 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def interpreter():
-    """Of the dependency cache (scripts/lib/deps.sh): the newest that is there."""
-    cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.environ.get("HOME", "/root"), ".cache")
-    folder = os.environ.get("LAYERFARM_DEPS_DIR") or os.path.join(cache, "layerfarm-deps")
-    return max(glob.glob(os.path.join(glob.escape(folder), "python-*", "bin", "python")), key=os.path.getmtime)
+    """Of the dependency cache, as the lock of this checkout has it."""
+    sys.path.insert(0, str(ROOT / "scripts" / "lib"))
+    import toolchains
+
+    base, _ = toolchains.read_lock(toolchains.lock_file().read_text(encoding="utf-8"))
+    return str(toolchains.cache_folder() / base.folder / "bin" / "python")
 
 
 if not sys.flags.isolated:
