@@ -118,16 +118,23 @@ def end_of(log):
     return "\n".join("  " + line for line in lines[-6:])
 
 
+LITTLE_ROOM = 64 << 20
+
+
 def explanation(text, cache):
-    """What pip's words mean for the user; None where they say it best themselves."""
+    """What the words of pip or the system mean for the user; None where they say it best themselves."""
+    full = f"no room left in {cache}; make room there, or set LAYERFARM_DEPS_DIR to a folder on another disk"
     if "No space left on device" in text or "Disk quota exceeded" in text:
-        return f"no room left in {cache}; make room there, or set LAYERFARM_DEPS_DIR to a folder on another disk"
+        return full
     if "DO NOT MATCH THE HASHES" in text:
         return "what the package index gave is not what the lock names: nothing was installed"
     if re.search(r"NewConnectionError|ConnectionError|ConnectTimeout|ReadTimeout|Temporary failure in name resolution|SSLError|"
                  r"ProxyError|Could not find a version|No matching distribution", text):
         return ("the Python package index cannot be reached, or lacks the package; see to the network and to pip's own settings "
                 "(pip config list), or name a folder with the wheels: PIP_NO_INDEX=1 PIP_FIND_LINKS=FOLDER")
+    # Python's venv does not say why it failed.
+    if cache.is_dir() and shutil.disk_usage(cache).free < LITTLE_ROOM:
+        return full
     return None
 
 

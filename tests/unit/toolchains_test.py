@@ -161,6 +161,12 @@ if __name__ == "__main__":''')
             self.assertIn(wanted, said)
             self.assertEqual(self.folders(), [])
         self.assertIsNone(toolchains.explanation("something new", self.cache))
+        room = toolchains.LITTLE_ROOM
+        try:
+            toolchains.LITTLE_ROOM = 1 << 62
+            self.assertIn("no room left in", toolchains.explanation("returned non-zero exit status 1", self.cache))
+        finally:
+            toolchains.LITTLE_ROOM = room
 
     def test_an_installation_that_is_killed_leaves_nothing_that_anyone_believes_in(self):
         self.standin("    (pathlib.Path(temporary) / 'begun').touch()\n    time.sleep(60)")
