@@ -83,6 +83,12 @@ set(ONNX_DIR "${LAYERFARM_DEPS_deps}/${LAYERFARM_DEPS_onnx}/lib/cmake/ONNX" CACH
 find_package(ONNX CONFIG REQUIRED)
 layerfarm_dependency(onnx ONNX::onnx)
 
+# What users run names no folder of the machine that built it, neither in a message nor in its line tables.
+if(CMAKE_BUILD_TYPE STREQUAL "Release")
+  target_compile_options(layerfarm_options INTERFACE
+    "-ffile-prefix-map=${PROJECT_SOURCE_DIR}/=" "-ffile-prefix-map=${LAYERFARM_DEPS_deps}/=")
+endif()
+
 # Headers only: the library is opened at run time from the place that the dependency rule names, so that no program
 # holds a path of this machine. An official release archive of the user's comes first.
 if(DEFINED ENV{ONNXRUNTIME_ROOT})

@@ -47,11 +47,6 @@ else()
   endif()
 endif()
 
-# What users run names no folder of the machine that built it, neither in a message nor in its line tables.
-if(CMAKE_BUILD_TYPE STREQUAL "Release")
-  target_compile_options(layerfarm_options INTERFACE "-ffile-prefix-map=${PROJECT_SOURCE_DIR}/=")
-endif()
-
 if(LAYERFARM_SANITIZE)
   set(flags "-fsanitize=${LAYERFARM_SANITIZE}" -fno-omit-frame-pointer)
   if(LAYERFARM_SANITIZE MATCHES "undefined")
