@@ -83,6 +83,16 @@ class Quantize(Farm):
             self.assertEqual(len(locations), 9)
         self.assertEqual(len(seen), 4)
 
+    def test_a_layer_that_a_provider_takes_in_part_is_refused_for_its_own_reason(self):
+        # Its float neighbours are taken, so the refused try leaves a context model of them behind.
+        done = self.discover("gen_repeat_cnn", "SM8550", "--executors", "htp", "--layers", "Add_*", "--quantize", "--quant-format", "qoperator")
+        self.assertIn("QLinearAdd` are not supported by QNN EP", done.stderr)
+        entries = [entry for layer, entry in self.report("gen_repeat_cnn")["ops"].items() if layer.startswith("Add_")]
+        self.assertTrue(entries)
+        for entry in entries:
+            self.assertIn("Unsupported nodes in QNN EP: { name: n2, type: QLinearAdd }", entry["executors"]["htp"]["failure_report"]["summary"])
+            self.assertNotIn("exists already", entry["executors"]["htp"]["failure_report"]["summary"])
+
     def test_a_quantized_model_is_used_as_it_is(self):
         done = self.discover("mobilenet_edge_qdq_int8", "null", "--quantize")
         self.assertIn("[Quantize] the model is quantized already; it is used as it is", done.stderr)

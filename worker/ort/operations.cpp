@@ -56,7 +56,9 @@ struct Opened {
 };
 
 /// Makes the session, `configure` adding to its options. Where a provider refuses, it is asked once
-/// more with everything logged, so that the answer begins with its reasons.
+/// more with everything logged, so that the answer begins with its reasons; what refused is what
+/// the first try says. `configure` is called before each of the two and clears what the one before
+/// wrote.
 template <typename Configure>
 Opened make_session(Runtime& runtime, const SessionRequest& request, const Configure& configure) {
   const auto attempt = [&](OrtLoggingLevel level) {
@@ -67,19 +69,21 @@ Opened make_session(Runtime& runtime, const SessionRequest& request, const Confi
     Ort::Session session = open_session(runtime, request, options);
     return Opened{std::move(session), watch.microseconds()};
   };
+  std::string refusal;
   try {
     return attempt(ORT_LOGGING_LEVEL_ERROR);
   } catch (const Ort::Exception& error) {
     // The CPU provider says all there is to say by itself.
     if (!request.provider) throw Failure{"import", error.what()};
+    refusal = error.what();
   }
   const Listener listener;
   try {
     return attempt(ORT_LOGGING_LEVEL_VERBOSE);
-  } catch (const Ort::Exception& error) {
+  } catch (const Ort::Exception&) {
     std::string text;
     for (const std::string& reason : listener.reasons()) text += reason + "\n";
-    throw Failure{"compile", text + error.what()};
+    throw Failure{"compile", text + refusal};
   }
 }
 
@@ -169,20 +173,27 @@ json compile(Runtime& runtime, const CompileRequest& request) {
     return names;
   };
   const std::vector<std::string> before = files_now();
+  const auto is_new = [&before](const std::string& name) {
+    return !std::binary_search(before.begin(), before.end(), name);
+  };
+  std::error_code ignored;
   const Opened opened = make_session(runtime, request.session, [&](Ort::SessionOptions& options) {
+    // A try that fails may leave a context model of the nodes that were taken, and the runtime
+    // refuses to write over one.
+    for (const std::string& name : files_now()) {
+      if (is_new(name)) std::filesystem::remove_all(folder / name, ignored);
+    }
     options.AddConfigEntry("ep.context_enable", "1");
     options.AddConfigEntry("ep.context_embed_mode", "0");
     options.AddConfigEntry("ep.context_file_path", request.output.c_str());
   });
   json files = json::array();
-  std::error_code ignored;
   // Nothing is written when the provider makes no such binaries, or nothing was left for it once
   // constants were folded.
   if (std::filesystem::is_regular_file(output, ignored))
     files.push_back(output.filename().string());
   for (const std::string& name : files_now()) {
-    if (name != output.filename() && !std::binary_search(before.begin(), before.end(), name))
-      files.push_back(name);
+    if (name != output.filename() && is_new(name)) files.push_back(name);
   }
   return {{"ok", true}, {"files", files}, {"session_us", opened.took_us}};
 }
