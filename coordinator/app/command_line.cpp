@@ -111,13 +111,25 @@ void add_printing(CLI::App& sub, DiscoverOptions& options) {
   sub.add_flag("-q,--quiet", options.quiet, "Say nothing on the console");
 }
 
+/// The commands that read config files, which may be one file for all of them.
+constexpr const char* kConfigured[] = {"discover", "run"};
+
+base::Result<void> apply_config(CLI::App& app, CLI::App& command,
+                                const std::vector<std::string>& files) {
+  std::vector<const CLI::App*> others;
+  for (const char* name : kConfigured) {
+    if (command.get_name() != name) others.push_back(app.get_subcommand(name));
+  }
+  return apply_config_files(command, files, others);
+}
+
 void add_discover(CLI::App& app, DiscoverOptions& options, ChosenCommand& chosen,
                   const std::vector<std::string>& command) {
   CLI::App* sub = app.add_subcommand(
       "discover", "Find, for each layer of a model, the executors of a chip that run it correctly");
   sub->callback([&, sub] {
     chosen = [&, sub] {
-      if (auto applied = apply_config_files(*sub, options.config_files); !applied)
+      if (auto applied = apply_config(app, *sub, options.config_files); !applied)
         return refuse(applied.error());
       options.skip_executors = split_commas(options.skip_executors);
       options.skip_ops = split_commas(options.skip_ops);
@@ -216,7 +228,7 @@ void add_run(CLI::App& app, RunOptions& options, ChosenCommand& chosen,
       "run", "Run the whole model by the assignment of its report or compiler file");
   sub->callback([&, sub] {
     chosen = [&, sub] {
-      if (auto applied = apply_config_files(*sub, options.common.config_files); !applied)
+      if (auto applied = apply_config(app, *sub, options.common.config_files); !applied)
         return refuse(applied.error());
       return cmd_run(options, command);
     };

@@ -180,9 +180,10 @@ Result<void> give(CLI::Option& option, const std::vector<std::string>& words,
 }
 
 /// Flags of the command by their names in files.
-std::map<std::string, CLI::Option*> flags_by_key(CLI::App& command) {
-  std::map<std::string, CLI::Option*> out;
-  for (CLI::Option* option : command.get_options()) {
+template <class App>
+auto flags_by_key(App& command) {
+  std::map<std::string, decltype(command.get_option_no_throw(""))> out;
+  for (auto* option : command.get_options()) {
     for (const std::string& name : option->get_lnames()) {
       if (name != "help" && name != "config") out.emplace(config_key_of(name), option);
     }
@@ -198,7 +199,8 @@ std::string known_keys(const std::map<std::string, CLI::Option*>& flags) {
 
 class Application {
  public:
-  explicit Application(CLI::App& command) : command_(command), flags_(flags_by_key(command)) {}
+  Application(CLI::App& command, const std::vector<const CLI::App*>& others)
+      : command_(command), others_(others), flags_(flags_by_key(command)) {}
 
   Result<void> apply(const Merged& merged) {
     for (const auto& [key, setting] : merged.top) {
@@ -223,6 +225,7 @@ class Application {
 
   Result<void> want(const std::string& flag, const Setting& setting) {
     CLI::Option* option = command_.get_option_no_throw(flag);
+    if (option == nullptr && is_for_another(config_key_of(flag))) return {};
     if (option == nullptr)
       return fail(wrong(setting, "`" + command_.get_name() + "` has no flag " + flag));
     auto words = words_of(*option, setting);
@@ -280,7 +283,15 @@ class Application {
     if (key == "convert_io_dtypes") return apply_top(key, setting);
     if (is_one_of(key, kIgnored)) return {};
     if (is_one_of(key, kNotSupportedFields)) return not_supported(setting);
+    if (is_for_another(key)) return {};
     return unknown(setting, known_keys(flags_));
+  }
+
+  /// The same file may be given to discover and then to run.
+  [[nodiscard]] bool is_for_another(const std::string& key) const {
+    return std::any_of(others_.begin(), others_.end(), [&key](const CLI::App* other) {
+      return flags_by_key(*other).contains(key);
+    });
   }
 
   static Result<void> not_supported(const Setting& setting) {
@@ -302,6 +313,7 @@ class Application {
   }
 
   CLI::App& command_;
+  const std::vector<const CLI::App*>& others_;
   std::map<std::string, CLI::Option*> flags_;
   std::map<std::string, Wanted> wanted_;  ///< by flag
   std::optional<Setting> buffers_;
@@ -315,13 +327,14 @@ std::string config_key_of(const std::string& flag) {
   return out;
 }
 
-Result<void> apply_config_files(CLI::App& command, const std::vector<std::string>& files) {
+Result<void> apply_config_files(CLI::App& command, const std::vector<std::string>& files,
+                                const std::vector<const CLI::App*>& others) {
   if (files.empty()) return {};
   Merged merged;
   for (const std::string& file : files) {
     if (auto added = add_file(merged, file); !added) return added;
   }
-  return Application(command).apply(merged);
+  return Application(command, others).apply(merged);
 }
 
 }  // namespace layerfarm::coordinator::app

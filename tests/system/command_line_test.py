@@ -127,6 +127,17 @@ class ConfigFiles(Farm):
         self.assertIn("[Chip] chip=null", done.stderr)
         self.assertFalse((self.folder / "elsewhere").exists())
 
+    def test_one_file_serves_discover_and_run(self):
+        file = self.config("c.json", {"model_path": str(MODELS / "gen_odd.onnx"), "chip": "ort-cpu", "work_dir": str(self.out),
+                                      "gen_config": {"skip_executors": ["cpu-noopt"], "fail_on": "never", "check_boundaries": True}})
+        self.run_farm("discover", "--config", file, code=0)
+        self.run_farm("run", "--config", file, code=0)
+        self.assertEqual(self.report("gen_odd")["_whole_model"]["status"], "success")
+        file = self.config("c.json", {"model_path": str(MODELS / "gen_odd.onnx"), "gen_config": {"skip_executor": ["cpu-noopt"]}})
+        for command in ("discover", "run"):
+            done = self.run_farm(command, "--config", file, "--output-dir", self.out, code=1)
+            self.assertTrue(done.stderr.startswith(f"Error: config file {file}: unknown key 'gen_config.skip_executor' (known: "), done.stderr)
+
     def test_a_default_on_the_command_line_beats_a_file(self):
         file = self.config("c.json", {"chip": "null", "gen_config": {"skip_mode": True, "fail_on": "never", "timing_runs": 3, "collect_timing": True}})
         self.run_farm("discover", "--model", MODELS / "gen_odd.onnx", "--output-dir", self.out, "--config", file, "--skip-mode=false", code=0)

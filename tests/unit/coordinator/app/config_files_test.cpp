@@ -24,6 +24,7 @@ struct Command {
   std::string output_dir;
   std::vector<std::string> skip_ops;
   std::vector<std::string> config;
+  std::vector<const CLI::App*> others;
   bool skip_mode = false;
   int timing_runs = 1;
   std::int64_t compile_ms = 0;
@@ -61,7 +62,7 @@ struct Command {
       words.push_back("--config=" + put(std::to_string(i) + ".json", texts[i]));
     std::reverse(words.begin(), words.end());  // CLI11 takes them from the back
     app.parse(words);
-    const auto done = app::apply_config_files(app, config);
+    const auto done = app::apply_config_files(app, config, others);
     return done ? "" : done.error().text();
   }
   [[nodiscard]] std::string file(int number) const {
@@ -130,6 +131,25 @@ TEST_CASE("of a manifest only its config counts") {
             .empty());
   CHECK(command.chip == "c");
   CHECK(command.tool.dump_folder.empty());
+}
+
+TEST_CASE(
+    "a key that only another command has a flag for is passed over, one of none is an error") {
+  CLI::App run("test", "run");
+  bool check = false;
+  run.add_flag("--check-boundaries", check);
+  const std::string text = R"({"gen_config": {"check_boundaries": true, "timing_runs": 3}})";
+  Command alone;
+  CHECK(alone.apply({text}).find("unknown key 'gen_config.check_boundaries'") != std::string::npos);
+  Command command;
+  command.others = {&run};
+  CHECK(command.apply({text}) == "");
+  CHECK(command.timing_runs == 3);
+  CHECK(!check);
+  Command misspelt;
+  misspelt.others = {&run};
+  CHECK(misspelt.apply({R"({"gen_config": {"check_boundary": true}})"})
+            .find("unknown key 'gen_config.check_boundary'") != std::string::npos);
 }
 
 TEST_CASE("an unknown key is an error that names file and key") {
