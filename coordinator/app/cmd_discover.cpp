@@ -143,6 +143,11 @@ int cmd_discover(DiscoverOptions options, const std::vector<std::string>& comman
   if (auto checked = check_model_changes(options); !checked) return refuse(checked.error());
   auto models = expand_models(options.models);
   if (!models) return refuse(models.error());
+  std::error_code ignored;
+  if (!options.save_bf16_model.empty() &&
+      fs::equivalent(models->front().path, options.save_bf16_model, ignored))
+    return refuse({ErrorCode::InvalidInput,
+                   "--save-bf16-model names the model itself: " + options.save_bf16_model});
   if (!options.save_bf16_model.empty() && models->size() > 1) {
     return refuse({ErrorCode::InvalidInput, "--save-bf16-model names one file, and there are " +
                                                 std::to_string(models->size()) + " models"});

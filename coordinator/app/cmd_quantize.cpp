@@ -67,8 +67,15 @@ int cmd_quantize(QuantizeCommandOptions options) {
   if (error)
     return cannot("cannot make the folder " + out.parent_path().string() + ": " + error.message());
 
-  const auto said = ask_worker(base::program_folder() / "layerfarm-worker", "--quantize",
-                               request_of(options, model, out).dump(), kPatience);
+  std::string request;
+  try {
+    request = request_of(options, model, out).dump();
+  } catch (const json::type_error&) {
+    return cannot("the quantizer takes paths in UTF-8 only; rename or link " + options.model +
+                  " and name the output with --output");
+  }
+  const auto said =
+      ask_worker(base::program_folder() / "layerfarm-worker", "--quantize", request, kPatience);
   if (!said) return cannot(said.error().text());
   const json answer = json::parse(*said, nullptr, /*allow_exceptions=*/false);
   if (!answer.is_object()) return cannot("the worker's answer cannot be read");

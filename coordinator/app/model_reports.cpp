@@ -173,7 +173,7 @@ void ModelReports::say_opened(const ModelFile& model, const OpenedReport& opened
   if (!opened.warning.empty()) console_.say("[ONNXtoMLIR] " + model.name + ": " + opened.warning);
   for (const std::string& line : takeover_lines(opened.takeover, opened.report.setup))
     console_.say("[ExecutorJSON] " + opened.report.setup.line_start() + line);
-  if (const std::string line = missing_times_line(opened.report); !line.empty()) console_.say(line);
+  if (const std::string line = timing_rule_line(opened.report); !line.empty()) console_.say(line);
 }
 
 }  // namespace layerfarm::coordinator::app

@@ -7,6 +7,7 @@
 #include "coordinator/app/layer_facts.h"
 #include "coordinator/app/quantize_options.h"
 #include "coordinator/report/ops.h"
+#include "shared/base/text.h"
 #include "shared/base/time.h"
 
 namespace layerfarm::coordinator::app {
@@ -121,9 +122,19 @@ std::vector<std::string> takeover_lines(const report::Takeover& takeover,
   return out;
 }
 
-std::string missing_times_line(const OpenReport& report) {
+std::string timing_rule_line(const OpenReport& report) {
   const ReportSetup& setup = report.setup;
-  if (setup.rule != report::Rule::Timing || setup.options.collect_timing) return {};
+  if (setup.rule != report::Rule::Timing) return {};
+  if (!report::times_compare(setup.chip->spec)) {
+    std::vector<std::string> sources;
+    for (const domain::ExecutorSpec& executor : setup.chip->spec.executors)
+      sources.push_back(executor.name + ": " +
+                        std::string(domain::evidence_name(executor.evidence)));
+    return "[Timing] " + setup.line_start() + "times on " + setup.chip->spec.name +
+           " do not say which executor is quicker (" + base::join(sources) +
+           "); the recommendations follow the executors' priority";
+  }
+  if (setup.options.collect_timing) return {};
   for (const report::Op& op : report.state->ops()) {
     for (const report::OpResult& result : op.results) {
       if (result.runtime_ms) return {};

@@ -70,9 +70,10 @@ struct OpenedReport {
 /// say of which settings it is, whose recommendations are kept.
 [[nodiscard]] std::vector<std::string> takeover_lines(const report::Takeover& takeover,
                                                       const ReportSetup& setup);
-/// Empty, or the line that says why a recommendation by timing will not come about: nothing is
-/// timed in this run and the report that it goes on with holds no times.
-[[nodiscard]] std::string missing_times_line(const OpenReport& report);
+/// Empty, or the line that says why a recommendation by timing will not come about: the chip's
+/// times are an emulator's beside hardware's, or nothing is timed in this run and the report that
+/// it goes on with holds no times.
+[[nodiscard]] std::string timing_rule_line(const OpenReport& report);
 
 /// A settled case as the report shows it; empty for skipped and unsettled ones.
 [[nodiscard]] std::optional<report::CaseResult> case_result_of(const plan::CaseSettled& settled,

@@ -267,6 +267,13 @@ std::optional<std::string> recommend(std::span<const Candidate> candidates, Rule
   return std::nullopt;
 }
 
+bool times_compare(const domain::ChipSpec& chip) {
+  const auto& all = chip.executors;
+  return std::adjacent_find(all.begin(), all.end(), [](const auto& a, const auto& b) {
+           return a.evidence != b.evidence;
+         }) == all.end();
+}
+
 void set_recommendation(json::Value& report, std::string_view layer_id,
                         const std::optional<std::string>& executor) {
   const auto set_in = [&](std::string_view key, std::string_view name, bool make) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "coordinator/report/json.h"
+#include "shared/domain/chip.h"
 
 namespace layerfarm::coordinator::report {
 
@@ -113,6 +114,9 @@ struct Candidate {
 /// nothing succeeded.
 [[nodiscard]] std::optional<std::string> recommend(std::span<const Candidate> candidates,
                                                    Rule rule);
+/// Whether times of the chip's executors say which is the quicker: an emulator's say nothing beside
+/// those of hardware.
+[[nodiscard]] bool times_compare(const domain::ChipSpec& chip);
 /// Sets a layer's recommendation (none = null), in `_assignments` too: they must not disagree.
 void set_recommendation(json::Value& report, std::string_view layer_id,
                         const std::optional<std::string>& executor);

@@ -301,7 +301,8 @@ std::optional<std::string> ReportState::recommendation(const Entry& entry,
     tested = tested || slot.origin == Slot::Origin::Run;
     // Executors that the chip does not have cannot be recommended.
     if (i < plan_.chip.executors.size() && count < candidates.size()) {
-      candidates[count++] = {executors_[i], slot.status, slot.runtime_ms};
+      candidates[count++] = {executors_[i], slot.status,
+                             times_compare(plan_.chip) ? slot.runtime_ms : std::nullopt};
     }
   }
   if (entry.recommended_in_file && !tested && !hidden) return entry.file_recommendation;

@@ -112,6 +112,21 @@ std::string result_lines(const json::Value& result) {
   return out;
 }
 
+/// Keys of ours in `value` that nothing else shows, a line each.
+std::string other_marks(const json::Value& value, std::string_view indent,
+                        std::initializer_list<std::string_view> shown_elsewhere) {
+  std::string out;
+  if (!value.object()) return out;
+  for (const json::Member& member : *value.object()) {
+    if (member.key.empty() || member.key.front() != '_' ||
+        std::find(shown_elsewhere.begin(), shown_elsewhere.end(), member.key) !=
+            shown_elsewhere.end())
+      continue;
+    out.append(indent).append(member.key).append(": ").append(shown(member.value)).append("\n");
+  }
+  return out;
+}
+
 /// Keys of ours in a result, for people who want to know what the verdict rests on.
 std::string mark_lines(const json::Value& report, const std::string& executor,
                        const json::Value& result) {
@@ -119,12 +134,7 @@ std::string mark_lines(const json::Value& report, const std::string& executor,
   const json::Value* evidence = result.get("_evidence");
   if (!evidence && report.get("_evidence")) evidence = report.get("_evidence")->get(executor);
   if (evidence) out += "    Evidence: " + shown(*evidence) + "\n";
-  if (!result.object()) return out;
-  for (const json::Member& member : *result.object()) {
-    if (member.key == "_evidence" || member.key.empty() || member.key.front() != '_') continue;
-    out += "    " + member.key + ": " + shown(member.value) + "\n";
-  }
-  return out;
+  return out + other_marks(result, "    ", {"_evidence"});
 }
 
 }  // namespace
@@ -173,8 +183,9 @@ std::optional<std::string> view_layer(const json::Value& report, std::string_vie
   std::string out = "\nLAYER: " + std::string(layer_id) + "\n" + std::string(80, '=') +
                     "\n\nNode Index: " + member_or(*entry, "_node_index", "N/A") +
                     "\nMLIR Location: " + member_or(*entry, "mlir_location", "N/A") +
-                    "\nRecommended Executor: " + recommendation_in(*entry).value_or("None") +
-                    "\n\nExecutor Results:\n";
+                    "\nRecommended Executor: " + recommendation_in(*entry).value_or("None") + "\n" +
+                    other_marks(*entry, "", {"_node_index", "_orig_index"}) +
+                    "\nExecutor Results:\n";
   const json::Value* tested = entry->get("executors");
   const json::Value nothing;
   for (const std::string& executor : executors_of(report)) {

@@ -38,6 +38,22 @@ Result<void> write_all(int fd, BytesView content, const std::string& name) {
   return {};
 }
 
+/// What a rename may replace: the file itself, and where the name is a link the file it leads to. A
+/// device or a FIFO in that place is nobody's old file.
+Result<std::filesystem::path> replaceable(const std::filesystem::path& path) {
+  struct stat info{};
+  if (::lstat(path.c_str(), &info) != 0 || S_ISREG(info.st_mode)) return path;
+  if (S_ISLNK(info.st_mode)) {
+    std::error_code error;
+    const std::filesystem::path target = std::filesystem::canonical(path, error);
+    // A link to nothing is replaced: where it would lead may not even have a folder.
+    if (error) return path;
+    return replaceable(target);
+  }
+  return fail(ErrorCode::InvalidInput,
+              "cannot write " + path.string() + ": it is there and is no regular file");
+}
+
 }  // namespace
 
 Result<int> open_regular_file(const std::filesystem::path& path) {
@@ -87,7 +103,9 @@ Result<void> write_file_atomically(const std::filesystem::path& path, BytesView 
                                    Sync sync) {
   constexpr std::string_view kSuffix = ".XXXXXX";
   static_assert(kSuffix.size() == kTemporarySuffixLength);
-  std::string temporary = path.string().append(kSuffix);
+  const auto target = replaceable(path);
+  if (!target) return fail(target.error());
+  std::string temporary = target->string().append(kSuffix);
   const Descriptor file(::mkostemp(temporary.data(), O_CLOEXEC));
   if (file.get() < 0) return fail(os_error("cannot write " + path.string(), errno));
   // mkostemp gives 0600; what is written here is meant to be read like any other output file.
@@ -99,7 +117,7 @@ Result<void> write_file_atomically(const std::filesystem::path& path, BytesView 
   if (done && sync == Sync::Yes && ::fsync(file.get()) != 0) {
     done = fail(os_error("cannot write " + path.string(), errno));
   }
-  if (done && ::rename(temporary.c_str(), path.c_str()) != 0) {
+  if (done && ::rename(temporary.c_str(), target->c_str()) != 0) {
     done = fail(os_error("cannot write " + path.string(), errno));
   }
   if (!done) {
@@ -108,7 +126,7 @@ Result<void> write_file_atomically(const std::filesystem::path& path, BytesView 
   }
   if (sync == Sync::Yes) {
     const std::filesystem::path folder =
-        path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
+        target->has_parent_path() ? target->parent_path() : std::filesystem::path(".");
     const Descriptor directory(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (directory.get() >= 0) ::fsync(directory.get());
   }

@@ -1,5 +1,6 @@
 """Conversions and subgraphs, with the real programs: what is tested, where it is written, what is refused."""
 import json
+import os
 import pathlib
 import shutil
 import struct
@@ -57,6 +58,18 @@ class Convert(Farm):
         self.assertIn("[INT32] 0 constants and 0 values became 32-bit integers, 0 casts were added", done.stderr)
         self.assertIn("convert", done.stderr)
         self.assertEqual(self.report("net")["_settings"]["convert"], {"int32": True})
+
+    def test_the_model_itself_and_what_is_no_file_are_not_written_over(self):
+        net = self.chain()
+        before = net.read_bytes()
+        done = self.discover(net, "ort-cpu", "--auto-convert-bf16", "--save-bf16-model", net, code=1)
+        self.assertIn("--save-bf16-model names the model itself", done.stderr)
+        fifo = self.folder / "fifo"
+        os.mkfifo(fifo)
+        done = self.discover(net, "ort-cpu", "--auto-convert-bf16", "--save-bf16-model", fifo, code=1)
+        self.assertIn("is no regular file", done.stderr)
+        self.assertTrue(fifo.is_fifo())
+        self.assertEqual(net.read_bytes(), before)
 
     def test_indices_become_32_bits(self):
         net = self.write("net.onnx", [("Gather", ["x", "i"], ["y"]), ("Reshape", ["y", "s"], ["z"])],

@@ -220,6 +220,18 @@ class Selection(Farm):
         again = self.discover("gen_odd", "ort-cpu", "--recommend-by-timing", "--layers", "if*", code=0)
         self.assertNotIn(line, again.stderr)
 
+    def test_times_of_an_emulator_do_not_decide_beside_those_of_hardware(self):
+        done = self.discover("gen_odd", "SM8550", "--recommend-by-timing", "--collect-timing", "--layers", "Clip*")
+        self.assertIn("times on SM8550 do not say which executor is quicker (htp: emulator, host: hardware)", done.stderr)
+        for entry in self.report("gen_odd")["ops"].values():
+            results = entry["executors"]
+            if results and results["htp"]["status"] == "success":
+                self.assertIn("timing", results["htp"])
+                self.assertEqual(entry["recommended_executor"], "htp")
+                break
+        else:
+            self.fail("no layer ran on htp")
+
     def test_lines_name_the_model_where_there_are_several(self):
         twin = self.folder / "twin.onnx"
         shutil.copy(MODELS / "gen_odd.onnx", twin)

@@ -1,6 +1,7 @@
 """Quantization with the real programs: discover --quantize, and the command quantize."""
 import io
 import json
+import os
 import pathlib
 import shutil
 import struct
@@ -167,6 +168,13 @@ class Quantize(Farm):
         self.assertIn("--model is required", self.run_farm("quantize", code=1).stderr)
         same = self.run_farm("quantize", "--model", broken, "--output", broken, code=1)
         self.assertIn("the output is the model itself", same.stderr)
+        odd = self.run_farm("quantize", "--model", MODELS / "gen_odd.onnx", "--output", os.fsdecode(os.fsencode(self.folder) + b"/\xff.onnx"), code=1)
+        self.assertIn("the quantizer takes paths in UTF-8 only", odd.stderr)
+        fifo = self.folder / "fifo"
+        os.mkfifo(fifo)
+        done = self.run_farm("quantize", "--model", MODELS / "gen_repeat_cnn.onnx", "--output", fifo, code=1)
+        self.assertIn("is no regular file", done.stderr)
+        self.assertTrue(fifo.is_fifo())
 
     def test_a_model_that_stays_in_float_is_kept_and_said(self):
         model = self.folder / "relu.onnx"

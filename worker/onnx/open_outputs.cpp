@@ -1,6 +1,7 @@
 #include "worker/onnx/open_outputs.h"
 
 #include <algorithm>
+#include <limits>
 #include <string_view>
 
 namespace layerfarm::worker::onnx {
@@ -11,6 +12,8 @@ struct Rule {
   std::int64_t last_opset;  ///< up to and with this one
   int first_output;         ///< this result of the operator and all after it
 };
+
+constexpr std::int64_t kEveryOpset = std::numeric_limits<std::int64_t>::max();
 
 /// By the operators' texts in ONNX's docs/Changelog.md. Only what a text leaves open for whatever
 /// is fed: not single elements (a Cast out of range), nor orders that may differ (an unsorted
@@ -23,6 +26,13 @@ constexpr Rule kRules[] = {
     // BatchNormalization 1 to 9: saved_mean and saved_var are "used during training to speed up
     // gradient computation"; in what form, nothing says. From 14 on they are gone.
     {"BatchNormalization", 13, 3},
+    // Random numbers: a seed is of one implementation, and without one no two runs agree.
+    {"Bernoulli", kEveryOpset, 0},
+    {"Multinomial", kEveryOpset, 0},
+    {"RandomNormal", kEveryOpset, 0},
+    {"RandomNormalLike", kEveryOpset, 0},
+    {"RandomUniform", kEveryOpset, 0},
+    {"RandomUniformLike", kEveryOpset, 0},
 };
 
 }  // namespace

@@ -47,6 +47,8 @@ def need_package(name, toolchain, where):
 def first_line(error):
     """The part of a library's message that says what is wrong."""
     text = str(error).strip() or type(error).__name__
+    if isinstance(error, LookupError):  # its text is the key alone
+        text = f"{type(error).__name__}: {text}"
     return text
 
 

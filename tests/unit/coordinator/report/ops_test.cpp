@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+using namespace layerfarm;
 using namespace layerfarm::coordinator::report;
 
 namespace {
@@ -92,6 +93,16 @@ TEST_CASE("a recommendation that no rule gives is a hand edit, so is a marked on
   // What the original's timing rule gave: a timed difference before an untimed success.
   CHECK_FALSE(edited(parsed(R"({"executors": {"nss": {"status": "success"},
       "css": {"status": "difference", "timing": {"runtime_ms": 1}}}, "recommended_executor": "css"})")));
+}
+
+TEST_CASE("times compare where all executors are of one kind") {
+  domain::ChipSpec chip;
+  CHECK(times_compare(chip));
+  chip.executors = {{.name = "htp", .evidence = domain::Evidence::Emulator},
+                    {.name = "host", .evidence = domain::Evidence::Hardware}};
+  CHECK_FALSE(times_compare(chip));
+  chip.executors[1].evidence = domain::Evidence::Emulator;
+  CHECK(times_compare(chip));
 }
 
 TEST_CASE("pooling without a recommendation is an edit where nothing is quantized") {

@@ -451,6 +451,15 @@ TEST_CASE("two layers on one line are warned of and left out of the compiler fil
 TEST_CASE("timing decides the recommendation when the plan says so") {
   ReportPlan plan = plan_of(1);
   plan.rule = Rule::Timing;
+  {
+    // An emulator's time says nothing beside hardware's.
+    plan.chip.executors[1].evidence = domain::Evidence::Hardware;
+    ReportState mixed(plan);
+    mixed.settle(0, 0, result(kSuccess, 5.0));
+    mixed.settle(0, 1, result(kSuccess, 1.0));
+    CHECK(recommended(report_of(mixed), "Conv_0") == "htp");
+  }
+  plan.chip.executors[0].evidence = domain::Evidence::Hardware;
   ReportState state(plan);
   state.settle(0, 0, result(kSuccess, 5.0));
   state.settle(0, 1, result(kSuccess, 1.0));

@@ -80,6 +80,12 @@ TEST_CASE("one layer shows every executor with what is known of it") {
                      "  _cosine: 0.99\n\n  [HOST]: unknown\n");
   CHECK_FALSE(view_layer(report, "conv_a"));
   CHECK_FALSE(view_layer(parsed("{}"), "Conv_a"));
+  // What a person or the run marked the layer with.
+  const json::Value marked = parsed(R"({"ops": {"Relu_r": {"executors": {}, "_orig_index": 3,
+    "recommended_executor": "host", "_edited": true, "_quantized": false, "_reason": "int8 input"}}})");
+  CHECK(view_layer(marked, "Relu_r")
+            ->find("Recommended Executor: host\n_edited: True\n_quantized: False\n_reason: int8 "
+                   "input\n\nExecutor Results:\n") != std::string::npos);
   CHECK(view_layer(report, "B_b")
             ->find("Node Index: N/A\nMLIR Location: N/A\nRecommended Executor: None\n") !=
         std::string::npos);

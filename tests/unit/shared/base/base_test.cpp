@@ -95,6 +95,20 @@ TEST_CASE("a file is written whole, readable, and over an old one") {
   CHECK((info.st_mode & 0400) != 0);
   CHECK(std::distance(fs::directory_iterator(temp.scratch.path()), fs::directory_iterator{}) == 1);
   CHECK(!write_file_atomically(temp / "no" / "f", "x", Sync::No).has_value());
+  // A link stays one, and what it leads to is renewed.
+  fs::create_symlink("f", temp / "link");
+  REQUIRE(write_file_atomically(temp / "link", "three", Sync::No).has_value());
+  CHECK(fs::is_symlink(temp / "link"));
+  CHECK(*read_file(temp / "f") == "three");
+  fs::create_symlink("nothing", temp / "dangling");
+  REQUIRE(write_file_atomically(temp / "dangling", "x", Sync::No).has_value());
+  CHECK(*read_file(temp / "dangling") == "x");
+  // What is no regular file stays what it is.
+  REQUIRE(::mkfifo((temp / "fifo").c_str(), 0600) == 0);
+  const auto refused = write_file_atomically(temp / "fifo", "x", Sync::No);
+  REQUIRE(!refused.has_value());
+  CHECK(refused.error().message.find("is no regular file") != std::string::npos);
+  CHECK(fs::is_fifo(temp / "fifo"));
 }
 
 TEST_CASE("reading refuses folders, missing files and more than the limit") {

@@ -31,6 +31,16 @@ TEST_CASE("a Dropout's mask is open until opset 11 and stays a result of the lay
       only_layer(bench, "(float[2] x) => (float[2] y) { y = Dropout(x) }", 7).open_outputs.empty());
 }
 
+TEST_CASE("random numbers are nobody's fault, with a seed or without") {
+  const OnnxBench bench;
+  CHECK(only_layer(bench, "(float[2] x) => (float[2] y) { y = Bernoulli(x) }", 17).open_outputs ==
+        Places{0});
+  CHECK(only_layer(bench,
+                   "(float[2] x) => (float[2] y) { y = RandomNormalLike<seed: float = 3.0>(x) }",
+                   17)
+            .open_outputs == Places{0});
+}
+
 TEST_CASE("of an old BatchNormalization only the saved statistics are open, where they stand") {
   const OnnxBench bench;
   const auto open = [&](const std::string& results) {
