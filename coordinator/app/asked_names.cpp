@@ -39,8 +39,11 @@ void check_dims(const DiscoverOptions& options, std::span<const ReadModel> model
   }
 }
 
-void check_inputs(const InputFiles& inputs, std::span<const ReadModel> models, AskedNames& out) {
-  if (inputs.set.folder.is_zero() || !inputs.all_known || models.empty()) return;
+}  // namespace
+
+AskedNames check_inputs(const InputFiles& inputs, std::span<const ReadModel> models) {
+  AskedNames out;
+  if (inputs.set.folder.is_zero() || models.empty()) return out;
   std::set<std::string> used;
   std::vector<std::string> asked;
   for (const ReadModel& read : models) {
@@ -48,8 +51,13 @@ void check_inputs(const InputFiles& inputs, std::span<const ReadModel> models, A
     used.insert(use.used.begin(), use.used.end());
     asked.push_back(read.name + " has the inputs " +
                     (use.missing.empty() ? "(none)" : listed(use.missing)));
-    out.lines.push_back("[Inputs] " + read.name + ": " + input_use_text(use));
+    for (const std::string& misfit : use.misfits)
+      out.errors.push_back("--inputs: " + read.name + ": " + misfit);
+    if (inputs.all_known) out.lines.push_back("[Inputs] " + read.name + ": " + input_use_text(use));
+    for (const std::string& misfit : use.partly)
+      out.lines.push_back("[Inputs] " + read.name + ": " + misfit + "; other layers take it");
   }
+  if (!inputs.all_known) return out;
   std::vector<std::string> unused;
   std::set_difference(inputs.names.begin(), inputs.names.end(), used.begin(), used.end(),
                       std::back_inserter(unused));
@@ -60,15 +68,13 @@ void check_inputs(const InputFiles& inputs, std::span<const ReadModel> models, A
     out.lines.push_back("[Inputs] no layer has an input of the name " + listed(unused) +
                         "; nothing is taken from there");
   }
+  return out;
 }
-
-}  // namespace
 
 AskedNames check_asked_names(const DiscoverOptions& options, const InputFiles& inputs,
                              std::span<const ReadModel> models) {
-  AskedNames out;
+  AskedNames out = check_inputs(inputs, models);
   check_dims(options, models, out);
-  check_inputs(inputs, models, out);
   return out;
 }
 

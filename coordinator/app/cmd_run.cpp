@@ -233,7 +233,7 @@ Result<WholeRunResult> run(const RunOptions& options, const Checked& checked,
   request.takes_map = takes_map(checked.chips, chip->spec);
   request.reader = checked.chips.machine.reader;
   request.reference = checked.chips.machine.reference;
-  request.inputs = checked.inputs.set;
+  request.inputs = checked.inputs;
   request.tolerance = tolerance_of(checked.source.content, chip->spec);
   request.assignment = checked.assignment;
   request.cache = cache;

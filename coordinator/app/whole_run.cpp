@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "coordinator/app/asked_names.h"
 #include "coordinator/app/layer_facts.h"
 #include "coordinator/app/model_changes.h"
 #include "coordinator/app/model_reading.h"
 #include "coordinator/report/compiler_map.h"
 #include "shared/base/files.h"
+#include "shared/base/text.h"
 
 namespace layerfarm::coordinator::app {
 namespace fs = std::filesystem;
@@ -79,6 +81,7 @@ Result<WholeRunResult> WholeModelRun::steps() {
   }
   auto split = read(*digest, request);
   if (!split) return fail(std::move(split.error()));
+  if (auto fits = check_given(*split->model); !fits) return fail(fits.error());
   if (auto fits = add_conversions(*split->model, *executors); !fits) return fail(fits.error());
   auto result = run(*split, std::move(*executors), out);
   if (!result) return fail(std::move(result.error()));
@@ -109,6 +112,19 @@ Result<WholeModelRun::Read> WholeModelRun::read(const base::Digest& model_file,
   auto model = stored_analysis(request_.cache, request.model_path, *end.outcome->analysis);
   if (!model) return fail(std::move(model.error()));
   return Read{std::move(*model), *end.outcome->analysis};
+}
+
+/// Only inputs of the whole model come from arrays.
+Result<void> WholeModelRun::check_given(const domain::ModelAnalysis& split) {
+  const domain::Layer* whole = domain::reference_layer(split, request_.options.check_boundaries);
+  if (whole == nullptr) return {};
+  domain::ModelAnalysis model;
+  model.layers = {*whole};
+  const ReadModel read{request_.model.stem().string(), &model};
+  const AskedNames names = check_inputs(request_.inputs, {&read, 1});
+  if (!names.errors.empty()) return fail(ErrorCode::InvalidInput, base::join(names.errors, "; "));
+  for (const std::string& line : names.lines) console_.say(line);
+  return {};
 }
 
 /// By operator; where segments are made, nothing that is a layer stays without one.
@@ -184,9 +200,9 @@ Result<report::WholeResult> WholeModelRun::run(const Read& split,
   job.whole =
       domain::WholeRequest{split.blob, std::move(executors), request_.options.check_boundaries};
   job.chip = request_.chip;
-  job.inputs = request_.inputs;
+  job.inputs = request_.inputs.set;
   job.tolerance = request_.tolerance;
-  job.key = domain::whole_key(*job.whole, *split.model, request_.inputs, request_.chip->spec,
+  job.key = domain::whole_key(*job.whole, *split.model, request_.inputs.set, request_.chip->spec,
                               request_.chip->tool, request_.reference);
   if (const auto known = store_.find(job.key); known && !request_.options.common.recompute) {
     if (auto result = report::judge_whole(known->outcome, request_.tolerance)) {

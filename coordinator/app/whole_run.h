@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "coordinator/app/console.h"
+#include "coordinator/app/input_files.h"
 #include "coordinator/app/job_sequence.h"
 #include "coordinator/app/local_farm.h"
 #include "coordinator/app/options.h"
@@ -29,7 +30,7 @@ struct WholeRunRequest {
   bool takes_map = false;          ///< the chip's toolchain compiles the whole model by a map
   domain::ToolIdentity reader;     ///< what reads models
   domain::ToolIdentity reference;  ///< what makes references
-  domain::InputSet inputs;
+  InputFiles inputs;
   domain::Tolerance tolerance;
   report::AssignmentFile assignment;
   std::filesystem::path cache;
@@ -62,6 +63,7 @@ class WholeModelRun {
   [[nodiscard]] base::Result<WholeRunResult> steps();
   [[nodiscard]] base::Result<Read> read(const base::Digest& model_file,
                                         const domain::AnalyzeRequest& request);
+  [[nodiscard]] base::Result<void> check_given(const domain::ModelAnalysis& split);
   [[nodiscard]] base::Result<std::vector<std::string>> executors_of(
       const domain::ModelAnalysis& model, const std::map<std::string, std::string>& locations);
   [[nodiscard]] bool goes_with_neighbours(const std::string& layer_id) const;

@@ -311,13 +311,13 @@ class Names(Farm):
     def errors(self, done):
         return [line for line in done.stderr.splitlines() if line.startswith("Error: ")]
 
-    def array(self, name, values):
-        """A .npy file of float32."""
-        header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({', '.join(map(str, values[0]))},), }}"
+    def array(self, name, values, dtype="f4"):
+        """A .npy file, of float32 unless said otherwise."""
+        header = f"{{'descr': '<{dtype}', 'fortran_order': False, 'shape': ({', '.join(map(str, values[0]))},), }}"
         header += " " * (63 - (10 + len(header)) % 64) + "\n"
         folder = self.folder / "arrays"
         folder.mkdir(exist_ok=True)
-        data = struct.pack(f"<{len(values[1])}f", *values[1])
+        data = struct.pack(f"<{len(values[1])}{'f' if dtype == 'f4' else 'd'}", *values[1])
         (folder / f"{name}.npy").write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + data)
         return folder
 
@@ -355,6 +355,33 @@ class Names(Farm):
         self.assertIn("imgae", errors[0])
         self.assertIn("net has the inputs image, mask", errors[0])
         self.assertEqual(self.files(), {})
+
+    def test_arrays_of_another_type_or_shape_are_an_error_before_any_work(self):
+        net = str(self.model("net"))
+        self.discover(net, "ort-cpu", code=0)
+        files = self.files()
+        wide = [1.0] * 4
+        shape = "; give it that shape (an open dim of the model is 1 where --dim says nothing)"
+        dtype = "; save it as float32, with NumPy array.astype('float32')"
+        layer = "(of Relu_r)"
+        for name, values, kind, more, text in (
+                ("image", ((1, 4), wide), "f8", (), f"image.npy is float64[1,4], but the input 'image' {layer} is float32[1,4]{dtype}"),
+                ("image", ((2, 4), wide * 2), "f4", (), f"image.npy is float32[2,4], but the input 'image' {layer} is float32[1,4]{shape}"),
+                ("image", ((1, 4), wide), "f4", ("--dim", "batch=2"), f"image.npy is float32[1,4], but the input 'image' {layer} is float32[2,4]{shape}"),
+                ("r", ((4,), wide), "f8", (), f"r.npy is float64[4], but the input 'r' (of Add_y) is float32[1,4]{dtype}{shape}")):
+            with self.subTest(text):
+                folder = self.array(name, values, kind)
+                done = self.discover(net, "ort-cpu", "--inputs", folder, *more, code=1)
+                self.assertEqual(self.errors(done), [f"Error: --inputs: net: the array '{name}' of {text}"])
+                if name == "image" and not more:
+                    done = self.run_farm("run", "--model", net, "--chip", "ort-cpu", "--output-dir", self.out, "--inputs", folder, code=1)
+                    self.assertEqual(len(self.errors(done)), 1, done.stderr)
+                    self.assertIn(f"the array 'image' of image.npy is {'float64[1,4]' if kind == 'f8' else 'float32[2,4]'}", done.stderr)
+                self.assertEqual(self.files(), files)
+                shutil.rmtree(folder)
+        folder = self.array("image", ((2, 4), wide * 2))
+        self.discover(net, "ort-cpu", "--inputs", folder, "--dim", "batch=2", code=0)
+        self.run_farm("run", "--model", net, "--chip", "ort-cpu", "--output-dir", self.out, "--inputs", folder, "--dim", "batch=2", code=0)
 
     def test_what_comes_from_arrays_and_what_does_not_is_told(self):
         self.array("image", ((1, 4), [1.0] * 4))
