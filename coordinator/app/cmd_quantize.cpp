@@ -5,6 +5,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "coordinator/app/model_list.h"
 #include "coordinator/app/worker_probe.h"
 #include "shared/base/exit_code.h"
 #include "shared/base/places.h"
@@ -55,8 +56,11 @@ int cmd_quantize(QuantizeCommandOptions options) {
     return refuse("--dataset is not implemented; --calibration DIR takes samples of your own");
   if (options.model.empty()) return refuse("--model is required");
   std::error_code error;
+  if (!fs::exists(options.model, error)) return refuse("Model not found: " + options.model);
+  if (auto checked = check_model_file(options.model); !checked)
+    return refuse(checked.error().text());
   if (!fs::is_regular_file(options.model, error))
-    return refuse("Model not found: " + options.model);
+    return refuse("Model is not a regular file: " + options.model);
   if (auto found = find_calibration(options.how); !found) return refuse(found.error().text());
   if (options.output.empty()) options.output = default_quantized_path(options.model);
   const fs::path model = fs::absolute(options.model).lexically_normal();

@@ -30,7 +30,23 @@ Result<std::vector<fs::path>> matches(const std::string& pattern) {
   return out;
 }
 
-Result<void> check(const fs::path& path) {
+/// The longest folder that holds all of them.
+fs::path common_parent(const std::vector<fs::path>& files) {
+  fs::path common = files.front().parent_path();
+  for (const fs::path& file : files) {
+    fs::path kept;
+    auto a = common.begin();
+    const fs::path parent = file.parent_path();
+    for (auto b = parent.begin(); a != common.end() && b != parent.end() && *a == *b; ++a, ++b)
+      kept /= *a;
+    common = kept;
+  }
+  return common;
+}
+
+}  // namespace
+
+Result<void> check_model_file(const fs::path& path) {
   std::error_code error;
   if (fs::is_directory(path, error))
     return fail(ErrorCode::InvalidInput, "Model is a folder: " + path.string());
@@ -48,22 +64,6 @@ Result<void> check(const fs::path& path) {
   return {};
 }
 
-/// The longest folder that holds all of them.
-fs::path common_parent(const std::vector<fs::path>& files) {
-  fs::path common = files.front().parent_path();
-  for (const fs::path& file : files) {
-    fs::path kept;
-    auto a = common.begin();
-    const fs::path parent = file.parent_path();
-    for (auto b = parent.begin(); a != common.end() && b != parent.end() && *a == *b; ++a, ++b)
-      kept /= *a;
-    common = kept;
-  }
-  return common;
-}
-
-}  // namespace
-
 Result<std::vector<ModelFile>> expand_models(const std::vector<std::string>& patterns) {
   std::vector<ModelFile> out;
   std::set<fs::path> seen;
@@ -71,7 +71,7 @@ Result<std::vector<ModelFile>> expand_models(const std::vector<std::string>& pat
     auto files = matches(pattern);
     if (!files) return fail(files.error());
     for (const fs::path& path : *files) {
-      if (auto good = check(path); !good) return fail(good.error());
+      if (auto good = check_model_file(path); !good) return fail(good.error());
       std::error_code error;
       if (!seen.insert(fs::weakly_canonical(path, error)).second) continue;
       out.push_back({path, path.stem().string(), {}});

@@ -19,6 +19,9 @@ struct ModelFile {
   std::filesystem::path folder;
 };
 
+/// A folder and a type that is refused (.tflite, .pt, .pth, .py) are errors.
+[[nodiscard]] base::Result<void> check_model_file(const std::filesystem::path& path);
+
 /// Expands globs (`*`, `?`, `[...]`; a file of exactly that name comes first), drops repeats, keeps
 /// the order given. Errors: no file, a folder, a type that is refused (.tflite, .pt, .pth, .py), a
 /// glob without a match.

@@ -369,9 +369,9 @@ class Manual(Workflow):
     def test_what_it_refuses(self):
         for name in ("model.tflite", "model.pt", "model.pth", "model.py"):
             (self.work / name).write_bytes(b"x")
-            for command in ("discover", "run"):
-                done = self.tool(command, "--model", name, code=1)
-                self.assertRegex(done.stderr, rf"^Error: .*{re.escape(name)}\n$")
+            refusals = {self.tool(command, "--model", name, code=1).stderr for command in ("discover", "run", "quantize")}
+            self.assertEqual(len(refusals), 1, refusals)
+            self.assertRegex(refusals.pop(), rf"^Error: .*{re.escape(name)}\n$")
         for flag, other in (("--subgraph-from", "--subgraph-to"), ("--subgraph-to", "--subgraph-from")):
             self.assertRegex(self.discover_refused(flag, "Conv_h").stderr, rf"^Error: {flag} needs {other}")
         self.check_left("model.onnx", "model.tflite", "model.pt", "model.pth", "model.py")
