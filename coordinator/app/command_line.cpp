@@ -1,5 +1,8 @@
 #include "coordinator/app/command_line.h"
 
+#include <poll.h>
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <csignal>
@@ -161,8 +164,10 @@ void add_discover(CLI::App& app, DiscoverOptions& options, ChosenCommand& chosen
   sub->add_option("--executors", options.executors, "Only these executors")
       ->type_name("A,B")
       ->allow_extra_args(false);
-  sub->add_option("--layers", options.layers,
-                  "Only layers that match (exact id, pattern with * or ?, or part of the id)")
+  sub->add_option(
+         "--layers", options.layers,
+         "Only layers that match (exact id, pattern with * or ?, or part of the id; commas part "
+         "several)")
       ->type_name("PATTERN")
       ->allow_extra_args(false);
   sub->add_option_function<std::string>(
@@ -287,15 +292,42 @@ void add_texts(CLI::App& app, ChosenCommand& chosen) {
   });
 }
 
-/// A first word that is no flag and no command; CLI11 would speak of a missing subcommand.
+/// Whether standard output is a pipe whose reader went away, as `head` does when it has enough.
+/// Asked of the pipe itself: which write failed, and with what, the streams no longer know.
+bool reader_is_gone() {
+  pollfd output{STDOUT_FILENO, POLLOUT, 0};
+  return ::poll(&output, 1, 0) == 1 && (output.revents & (POLLERR | POLLHUP)) != 0;
+}
+
+/// A word that is no flag and no command where a command must stand, or none there at all; CLI11
+/// would speak of a missing subcommand.
 bool is_unknown_command(const CLI::App& app, int argc, char** argv) {
-  if (argc < 2 || argv[1][0] == '-') return false;
-  const auto subcommands = app.get_subcommands([](const CLI::App*) { return true; });
-  std::vector<std::string> known;
-  for (const CLI::App* sub : subcommands) known.push_back(sub->get_name());
-  if (std::find(known.begin(), known.end(), argv[1]) != known.end()) return false;
-  std::cerr << "Error: no subcommand '" << argv[1] << "'; there are: " << base::join(known) << "\n";
-  return true;
+  const CLI::App* command = &app;
+  for (int i = 1; i <= argc; ++i) {
+    std::vector<std::string> known;
+    const CLI::App* next = nullptr;
+    const std::string word = i < argc ? argv[i] : "";
+    for (const CLI::App* sub : command->get_subcommands([](const CLI::App*) { return true; })) {
+      known.push_back(sub->get_name());
+      if (sub->get_name() == word) next = sub;
+    }
+    if (known.empty() || word.starts_with("-")) return false;
+    const std::string of = command == &app ? "" : " of " + command->get_name();
+    if (i == argc) {
+      // Alone the program says how it is called, which CLI11 does well.
+      if (command == &app || command->get_require_subcommand_min() == 0) return false;
+      std::cerr << "Error: a subcommand" << of << " is missing; there are: " << base::join(known)
+                << "\n";
+      return true;
+    }
+    if (next == nullptr) {
+      std::cerr << "Error: no subcommand '" << word << "'" << of
+                << "; there are: " << base::join(known) << "\n";
+      return true;
+    }
+    command = next;
+  }
+  return false;
 }
 
 }  // namespace
@@ -337,6 +369,7 @@ int run_command_line(int argc, char** argv) {
   const int code = chosen();
   // Results that did not arrive are no success.
   if (std::cout.flush()) return code;
+  if (reader_is_gone()) return code;  // it has what it wanted
   std::cerr << "Error: cannot write to standard output\n";
   return std::max(code, static_cast<int>(ExitCode::Failed));
 }
