@@ -1,6 +1,6 @@
 // Words of the command line that only the models can judge: dims of --dim, names and types of
-// --inputs. Said once every model is read and before anything is run, since a misspelt name would
-// silently test something else.
+// --inputs, layers of --layers, op types of --skip-ops. Said once every model is read and before
+// anything is run, since a misspelt name would silently test something else.
 #pragma once
 
 #include <span>
@@ -21,10 +21,13 @@ struct ReadModel {
 struct AskedNames {
   std::vector<std::string>
       errors;  ///< names that no model has, arrays that none can take: the run should not go on
-  std::vector<std::string> lines;  ///< what the models take of the rest
+  std::vector<std::string> lines;   ///< what the models take of the rest
+  std::vector<std::string> layers;  ///< --layers, one pattern each: commas part them
 };
 /// Only of the arrays.
 [[nodiscard]] AskedNames check_inputs(const InputFiles& inputs, std::span<const ReadModel> models);
+/// Whether these options have names that wait for all models.
+[[nodiscard]] bool asks_names(const DiscoverOptions& options, const InputFiles& inputs);
 [[nodiscard]] AskedNames check_asked_names(const DiscoverOptions& options, const InputFiles& inputs,
                                            std::span<const ReadModel> models);
 

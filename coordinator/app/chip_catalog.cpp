@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <cctype>
 #include <nlohmann/json.hpp>
-#include <numeric>
 #include <set>
 #include <sstream>
 #include <string_view>
 
 #include "shared/base/files.h"
+#include "shared/base/near_names.h"
 #include "shared/base/places.h"
 
 namespace layerfarm::coordinator::app {
@@ -83,30 +83,22 @@ Result<domain::ChipSpec> on_hw_type(const domain::ChipSpec& chip, const std::str
   return domain::parse_chip(document.dump(), path);
 }
 
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  const auto lower = [](char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  };
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i;
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t change = diagonal + (lower(a[i - 1]) == lower(b[j - 1]) ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({change, row[j] + 1, row[j - 1] + 1});
-    }
-  }
-  return row[b.size()];
-}
-
 }  // namespace
 
 std::string meant_chip(const std::string& name) {
   if (name != "default") return name;
+  return is_unnamed(name) ? std::string(kDefaultChip) : base::environment("LAYERFARM_CHIP");
+}
+
+bool is_unnamed(const std::string& request) {
   const std::string other = base::environment("LAYERFARM_CHIP");
-  return other.empty() || other == "default" ? std::string(kDefaultChip) : other;
+  return request == "default" && (other.empty() || other == "default");
+}
+
+bool is_stand_in(const domain::ChipSpec& chip) {
+  return std::all_of(chip.executors.begin(), chip.executors.end(), [](const auto& executor) {
+    return executor.evidence == domain::Evidence::StandIn;
+  });
 }
 
 ChipCatalog ChipCatalog::standard(const std::string& chips_dir, const std::string& hw_type) {
@@ -179,6 +171,11 @@ Result<ChipSelection> ChipCatalog::select(const std::string& request) const {
   for (const std::string& word : split(request, ',')) {
     if (word == "all") {
       std::vector<std::string> every = names();
+      // A file that cannot be read is kept: its error is said below.
+      std::erase_if(every, [catalog = ChipCatalog(folders_)](const std::string& name) {
+        const auto found = catalog.chip(name);
+        return found && is_stand_in(found->spec);
+      });
       std::vector<std::string> latest;
       std::copy_if(every.begin(), every.end(), std::back_inserter(latest),
                    [](const std::string& name) { return name.ends_with("latest"); });
@@ -201,13 +198,12 @@ Result<ChipSelection> ChipCatalog::select(const std::string& request) const {
   return out;
 }
 
+std::vector<std::string> ChipCatalog::likely_meant(const std::string& name) const {
+  return base::likely_meant(name, names());
+}
+
 std::vector<std::string> ChipCatalog::nearest(const std::string& name, std::size_t count) const {
-  std::vector<std::string> out = names();
-  std::stable_sort(out.begin(), out.end(), [&name](const std::string& a, const std::string& b) {
-    return edit_distance(name, a) < edit_distance(name, b);
-  });
-  if (out.size() > count) out.resize(count);
-  return out;
+  return base::nearest(name, names(), count);
 }
 
 }  // namespace layerfarm::coordinator::app

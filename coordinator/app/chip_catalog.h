@@ -23,6 +23,12 @@ struct CatalogChip {
 /// The chip that a name means: `default` is `$LAYERFARM_CHIP`, else SL2610.
 [[nodiscard]] std::string meant_chip(const std::string& name);
 
+/// Whether the request is `default` and `$LAYERFARM_CHIP` names none either.
+[[nodiscard]] bool is_unnamed(const std::string& request);
+/// Whether none of its executors tests anything: such a chip measures layerfarm itself, so it is
+/// used where it is named and offered nowhere.
+[[nodiscard]] bool is_stand_in(const domain::ChipSpec& chip);
+
 /// What a request expands to.
 struct ChipSelection {
   std::vector<CatalogChip> chips;  ///< sorted by name, each once
@@ -48,6 +54,8 @@ class ChipCatalog {
   [[nodiscard]] base::Result<CatalogChip> chip(const std::string& name) const;
   /// The names most like this one, best first, at most `count`.
   [[nodiscard]] std::vector<std::string> nearest(const std::string& name, std::size_t count) const;
+  /// The names of which this one is likely a slip.
+  [[nodiscard]] std::vector<std::string> likely_meant(const std::string& name) const;
 
  private:
   [[nodiscard]] base::Result<std::vector<std::string>> group(const std::string& name) const;

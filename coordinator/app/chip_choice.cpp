@@ -22,7 +22,8 @@ namespace {
 std::string usable_chips(const ChipCatalog& catalog) {
   std::vector<domain::ChipSpec> chips;
   for (const std::string& name : catalog.names()) {
-    if (auto chip = catalog.chip(name)) chips.push_back(std::move(chip->spec));
+    auto chip = catalog.chip(name);
+    if (chip && !is_stand_in(chip->spec)) chips.push_back(std::move(chip->spec));
   }
   std::vector<std::string> found;
   if (const auto machine = describe_machine(worker_program(), chips)) {
@@ -33,20 +34,31 @@ std::string usable_chips(const ChipCatalog& catalog) {
   return found.empty() ? "none; see `layerfarm chips`" : base::join(found);
 }
 
-/// What is missing for a chip, and what to do.
-std::string missing_text(const CatalogChip& chip, const protocol::Ability& ability,
-                         const ChipCatalog& catalog) {
-  std::string out;
+/// What is missing for a chip of this request, and what to do.
+std::string missing_text(const std::string& request, const CatalogChip& chip,
+                         const protocol::Ability& ability, const ChipCatalog& catalog) {
+  const std::string usable = "\n  Chips that this machine can use now: " + usable_chips(catalog);
+  const std::string& name = chip.spec.name;
   if (!chip.known) {
-    out = "no chip file is called '" + chip.spec.name +
-          "' (nearest: " + base::join(catalog.nearest(chip.spec.name, 3)) +
-          "), and as a torq target it ";
+    // Who misspelt a name is not helped by the tools of another chip.
+    if (const auto meant = catalog.likely_meant(name); !meant.empty()) {
+      return "no chip file is called '" + name + "'; did you mean " + base::join(meant, " or ") +
+             "? (As a torq target it cannot be used here: " + ability.missing + ")" + usable;
+    }
+  }
+  std::string out;
+  if (is_unnamed(request)) {
+    out = "no chip was named, and the default, " + name + " (" + chip.spec.toolchain + "), ";
+  } else if (!chip.known) {
+    out = "no chip file is called '" + name +
+          "' (nearest: " + base::join(catalog.nearest(name, 3)) + "), and as a torq target it ";
   } else {
-    out = "chip " + chip.spec.name + " ";
+    out = "chip " + name + " ";
   }
   out += "cannot be used here: " + ability.missing;
   if (!ability.how_to_get.empty()) out += "\n  " + ability.how_to_get;
-  return out + "\n  Chips that this machine can use now: " + usable_chips(catalog);
+  if (is_unnamed(request)) out += "\n  --chip NAME or the variable LAYERFARM_CHIP names another";
+  return out + usable;
 }
 
 }  // namespace
@@ -92,8 +104,8 @@ Result<ChosenChips> find_chips(const std::string& names, const std::string& chip
     const protocol::Ability& ability = out.machine.abilities[i];
     if (!ability.found && selection->only_found) continue;
     if (!ability.found)
-      return fail(ErrorCode::Unavailable,
-                  missing_text(selection->chips[i], ability, ChipCatalog::standard(chips_dir)));
+      return fail(ErrorCode::Unavailable, missing_text(names, selection->chips[i], ability,
+                                                       ChipCatalog::standard(chips_dir)));
     auto chip = std::make_shared<plan::PlanChip>();
     chip->spec = specs[i];
     chip->tool = ability.identity;

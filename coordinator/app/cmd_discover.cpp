@@ -20,6 +20,7 @@
 #include "coordinator/store/cache.h"
 #include "coordinator/store/sqlite_store.h"
 #include "shared/base/exit_code.h"
+#include "shared/base/near_names.h"
 #include "shared/base/places.h"
 #include "shared/base/text.h"
 
@@ -32,17 +33,34 @@ using base::Result;
 
 namespace {
 
-/// A misspelt executor would silently test nothing.
-Result<void> check_executors(const DiscoverOptions& options, const ChosenChips& chips) {
-  std::set<std::string> known;
+/// Gives the executors the names that the chips give them. A misspelt one would silently test
+/// nothing, and so would a run that leaves all of them out.
+Result<void> check_executors(DiscoverOptions& options, const ChosenChips& chips) {
+  std::set<std::string> names;
   for (const auto& chip : chips.chips) {
-    for (const domain::ExecutorSpec& executor : chip->spec.executors) known.insert(executor.name);
+    for (const domain::ExecutorSpec& executor : chip->spec.executors) names.insert(executor.name);
   }
-  for (const std::string& name : options.executors) {
-    if (known.contains(name)) continue;
+  const std::vector<std::string> known(names.begin(), names.end());
+  for (std::string& name : options.executors) {
+    auto found = base::find_any_case(known, name);
+    if (!found) {
+      return fail(ErrorCode::InvalidInput, "--executors: no chip of this run has an executor '" +
+                                               name + "'; they have: " + base::join(known));
+    }
+    name = std::move(*found);
+  }
+  for (std::string& name : options.skip_executors)
+    name = base::find_any_case(known, name).value_or(name);
+  const std::vector<std::string>& asked = options.executors.empty() ? known : options.executors;
+  const auto& skipped = options.skip_executors;
+  if (std::all_of(asked.begin(), asked.end(), [&skipped](const std::string& name) {
+        return std::find(skipped.begin(), skipped.end(), name) != skipped.end();
+      })) {
     return fail(ErrorCode::InvalidInput,
-                "--executors: no chip of this run has an executor '" + name +
-                    "'; they have: " + base::join({known.begin(), known.end()}));
+                "--skip-executors leaves nothing to run: it names every executor " +
+                    std::string(options.executors.empty() ? "of the chips of this run"
+                                                          : "that --executors names") +
+                    " (" + base::join(asked) + ")");
   }
   return {};
 }

@@ -60,15 +60,16 @@ base::Result<int> change(const fs::path& path, const EditOptions& options, std::
   auto config = load_report(path);
   if (!config) return base::fail(std::move(config.error()));
 
-  const report::Edit edit{options.executor, options.tolerance_avg, options.tolerance_max};
   const std::vector<std::string> layers = report::select_layers(*config, options.layer);
   if (layers.empty()) {
     err << "Error: No layers match '" << options.layer
         << "'.\nAvailable layers: " << base::printable(report::some_layers(*config)) << "\n";
     return code(base::ExitCode::Failed);
   }
-  if (auto fine = report::check_edit(*config, edit); !fine)
-    return base::fail(std::move(fine.error()));
+  const auto checked =
+      report::check_edit(*config, {options.executor, options.tolerance_avg, options.tolerance_max});
+  if (!checked) return base::fail(checked.error());
+  const report::Edit& edit = *checked;
   if (layers.size() > 1) {
     out << "Batch edit: " << layers.size() << " layer(s) match '" << options.layer << "'\n";
     for (const std::string& layer : layers) out << "  - " << base::printable(layer) << "\n";

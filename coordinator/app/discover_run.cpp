@@ -39,7 +39,7 @@ DiscoverRun::DiscoverRun(DiscoverRequest request, Console& console, store::Store
       models_(request_, known_, book_),
       model_reports_(request_, console),
       specs_(request_),
-      names_open_(!request_.options.dims.empty() || !request_.inputs.names.empty()),
+      names_open_(asks_names(request_.options, request_.inputs)),
       reports_(console, known_),
       log_(console, progress_, request_.chips.size() > 1),
       failed_cases_(request_.options.keep_failed, base::BlobFolder(request_.cache / "blobs")),
@@ -87,7 +87,8 @@ void DiscoverRun::check_names_when_due() {
   for (const auto& reading : models_.all()) {
     if (reading->model) models.push_back({reading->label(), reading->model.get()});
   }
-  const AskedNames names = check_asked_names(request_.options, request_.inputs, models);
+  AskedNames names = check_asked_names(request_.options, request_.inputs, models);
+  request_.options.layers = std::move(names.layers);
   for (const std::string& line : names.lines) console_.say(line);
   for (const std::string& error : names.errors) console_.error(error);
   result_.model_failed = result_.model_failed || !names.errors.empty();
@@ -148,7 +149,7 @@ void DiscoverRun::plan_model(Reading& reading) {
   request.chips = request_.chips;
   request.inputs = request_.inputs.set;
   request.reference = request_.machine.reference;
-  request.options = model_reports_.plan_options();
+  request.options = plan_options_of(request_.options);
   for (OpenedReport& report : *opened) request.old.push_back(std::move(report.old));
   const auto repeats = static_cast<std::uint32_t>(request_.options.repeats);
   const bool dry_run = request_.options.dry_run;
@@ -183,6 +184,7 @@ void DiscoverRun::say_unmatched(const Reading& reading) {
     console_.say("[Model] " + reading.file.name + ": no layer matches --layers " +
                  base::join(options.layers));
   }
+  if (request_.models.size() < 2) return;  // what no model has was said before
   for (const std::string& op : options.skip_ops) {
     const auto is_op = [&op](const domain::Layer& layer) {
       return base::equal_any_case(op, layer.op_type);

@@ -72,7 +72,7 @@ class DiscoverRun final : public JobSource {
   ModelReading models_;
   ModelReports model_reports_;
   JobSpecs specs_;
-  bool names_open_;  ///< --dim or --inputs name what only all models together can know
+  bool names_open_;  ///< names were given that only all models together can know
   RunReports reports_;
   Progress progress_;
   CaseLog log_;

@@ -137,7 +137,7 @@ ReportSetup ModelReports::setup(const Reading& reading,
   out.reference = reference_name(request_.machine.reference);
   out.tools = {{chip->spec.toolchain, chip->tool.version}};
   out.rule = request_.options.recommend_by_timing ? report::Rule::Timing : report::Rule::Priority;
-  out.options = options_;
+  out.options = plan_options_of(request_.options);
   out.inputs = request_.inputs.set;
   out.repeats = static_cast<std::uint32_t>(request_.options.repeats);
   out.reference_tool = request_.machine.reference;

@@ -23,12 +23,11 @@ namespace layerfarm::coordinator::app {
 class ModelReports {
  public:
   ModelReports(const DiscoverRequest& request, Console& console)
-      : request_(request), console_(console), options_(plan_options_of(request.options)) {}
+      : request_(request), console_(console) {}
 
   /// Opens a report for each chip, in their order, and says what became of older files. A dry run
   /// leaves those where they are.
   [[nodiscard]] base::Result<std::vector<OpenedReport>> open(const Reading& reading);
-  [[nodiscard]] const plan::PlanOptions& plan_options() const { return options_; }
 
  private:
   [[nodiscard]] base::Result<report::ReportPaths> place(const Reading& reading,
@@ -45,7 +44,6 @@ class ModelReports {
 
   const DiscoverRequest& request_;
   Console& console_;
-  plan::PlanOptions options_;
 };
 
 }  // namespace layerfarm::coordinator::app

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "coordinator/report/ops.h"
 #include "coordinator/report/texts.h"
 #include "coordinator/report/view_text.h"
+#include "shared/base/near_names.h"
 #include "shared/base/text.h"
 
 namespace layerfarm::coordinator::report {
@@ -117,23 +119,25 @@ std::vector<std::string> select_layers(const json::Value& report, std::string_vi
   return chosen;
 }
 
-base::Result<void> check_edit(const json::Value& report, const Edit& edit) {
+base::Result<Edit> check_edit(const json::Value& report, Edit edit) {
   if (const auto executor = executor_in(edit)) {
     const std::vector<std::string> known = chip_executors_of(report);
-    if (std::find(known.begin(), known.end(), *executor) == known.end()) {
+    auto found = base::find_any_case(known, *executor);
+    if (!found) {
       const std::string_view chip = report.get_text("_chip");
       return base::fail(base::ErrorCode::InvalidInput,
                         "'" + *executor + "' is no executor of " +
                             (chip.empty() ? "this report's chip" : "chip " + std::string(chip)) +
                             "; choose one of " + base::join(known) + ", or null");
     }
+    edit.executor = std::move(*found);
   }
   for (const auto& tolerance : {edit.fp_avg_tol, edit.fp_max_tol}) {
     if (tolerance && !(std::isfinite(*tolerance) && *tolerance >= 0)) {
       return base::fail(base::ErrorCode::InvalidInput, "a tolerance must be a number from 0 on");
     }
   }
-  return {};
+  return edit;
 }
 
 Rejudged apply_edit(json::Value& report, const std::vector<std::string>& layers, const Edit& edit) {

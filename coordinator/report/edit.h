@@ -28,9 +28,10 @@ struct Edit {
   std::optional<double> fp_max_tol;
 };
 
+/// The edit with the executor's name as the report writes it, whatever its capitals were.
 /// InvalidInput when the executor is none of the report's, naming those that are; or when a
 /// tolerance is no number from 0 on.
-[[nodiscard]] base::Result<void> check_edit(const json::Value& report, const Edit& edit);
+[[nodiscard]] base::Result<Edit> check_edit(const json::Value& report, Edit edit);
 /// Changes the entries, judges their results by an edited tolerance and renews what is derived from
 /// them (`_assignments`, counts, `final_report_text`).
 Rejudged apply_edit(json::Value& report, const std::vector<std::string>& layers, const Edit& edit);

@@ -432,12 +432,19 @@ class Refusals(Farm):
             (["discover"], 1, "--model is required"),
             (["discover", "--model", "none.onnx", "--chip", "null"], 1, "Model not found: none.onnx"),
             (["discover", "--model", MODELS / "gen_odd.onnx", "--chip", "nothing.group"], 1, "nothing.group"),
-            (["discover", "--model", MODELS / "gen_odd.onnx", "--chip", "SM855"], 1, "nearest: SM8550"),
+            (["discover", "--model", MODELS / "gen_odd.onnx", "--chip", "SM855"], 1, "did you mean SM8550?"),
+            (["discover", "--model", MODELS / "gen_odd.onnx", "--chip", "quite-another"], 1, "(nearest: "),
+            (["discover", "--model", MODELS / "gen_odd.onnx", "--chip", "null", "--skip-executors", "e0,E1,e2"], 1,
+             "--skip-executors leaves nothing to run: it names every executor of the chips of this run (e0, e1, e2)"),
+            (["discover", "--model", MODELS / "gen_odd.onnx", "--chip", "null", "--executors", "e0", "--skip-executors", "e0"], 1,
+             "--skip-executors leaves nothing to run: it names every executor that --executors names (e0)"),
             (["discover", "--model", MODELS / "gen_odd.onnx"], 1, "Chips that this machine can use now"),
             (["discover", "--model", MODELS / "gen_odd.onnx", "--chip", "null", "--inputs", "none"], 1, "--inputs"),
             (["discover", "--no-such-flag"], 2, "--no-such-flag"),
             (["discover", "--model", MODELS / "gen_odd.onnx", "--dim", "x"], 2, "--dim"),
             (["discovr"], 2, "discovr"),
+            (["completion", "tcsh"], 2, "Error: no subcommand 'tcsh' of completion; there are: bash, zsh, fish\n"),
+            (["completion"], 2, "Error: a subcommand of completion is missing; there are: bash, zsh, fish\n"),
             ([], 2, ""),
         ]
         for arguments, code, text in cases:
@@ -460,6 +467,36 @@ class Refusals(Farm):
             done = subprocess.run(self.command("chips", "--json"), env=self.env, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
         self.assertEqual(done.returncode, 1)
         self.assertIn("standard output", done.stderr)
+
+    def test_a_reader_that_goes_away_is_no_error(self):
+        read, write = os.pipe()
+        os.close(read)
+        for command in (("chips", "--json"), ("completion", "bash")):
+            done = subprocess.run(self.command(*command), env=self.env, stdout=write, stderr=subprocess.PIPE, text=True, timeout=60)
+            self.assertEqual((done.returncode, done.stderr), (0, ""), command)
+        os.close(write)
+
+    def test_layers_and_op_types_that_no_model_has_are_said(self):
+        for more in ((), ("--dry-run",)):
+            done = self.discover("gen_odd", "null", "--layers", "If_pickd", *more, code=1)
+            self.assertIn("Error: --layers If_pickd matches no layer of gen_odd; nearest: If_picked, ", done.stderr)
+            self.assertFalse(self.report_path("gen_odd").exists())
+        done = self.discover("gen_odd", "null", "--skip-ops", "Concatt", "--layers", "If_picked,Concat*", "--executors", "E0,e2", code=0)
+        self.assertEqual(done.stderr.count("[SkipOps] Warning: no layer is of type 'Concatt'; nearest: Concat, "), 1)
+        tested = {layer: set(entry["executors"]) for layer, entry in self.report("gen_odd")["ops"].items() if entry["executors"]}
+        self.assertEqual(tested, {"If_picked": {"e0", "e2"}, "Concat_joined": {"e0", "e2"}})
+
+    def test_without_a_chip_it_is_said_that_none_was_named_and_what_to_do(self):
+        self.env["TORQ_COMPILE"] = str(self.folder / "not-there")
+        done = self.run_farm("discover", "--model", MODELS / "gen_odd.onnx", "--output-dir", self.out, code=1)
+        self.assertIn("Error: no chip was named, and the default, SL2610 (torq), cannot be used here: torq-compile", done.stderr)
+        self.assertIn("--chip NAME or the variable LAYERFARM_CHIP names another", done.stderr)
+        usable = done.stderr.splitlines()[-1].removeprefix("  Chips that this machine can use now: ").split(", ")
+        self.assertIn("ort-cpu", usable)
+        self.assertFalse({"null", "true"} & set(usable), usable)
+        done = self.run_farm("discover", "--model", MODELS / "gen_odd.onnx", "--chip", "sm8550", "--output-dir", self.out, code=1)
+        self.assertIn("no chip file is called 'sm8550'; did you mean SM8550?", done.stderr)
+        self.assertNotIn("install the torq tools", done.stderr)
 
     def test_numbers_that_are_none_are_usage_errors(self):
         for flag, value in (("--tolerance-avg", "nan"), ("--run-timeout", "nan"), ("--memory", "-1"), ("--memory", "99999999999999999999"),

@@ -68,10 +68,12 @@ class Recommendations(Reports):
         self.edit("gen_odd", "--layer", layer, "--executor", "null")
         self.assertIsNone(self.report("gen_odd")["ops"][layer]["recommended_executor"])
         files = self.files()
-        for name in ("nss", "CPU", "cpu "):
+        for name in ("nss", "cpu-", "cpu "):
             done = self.edit("gen_odd", "--layer", layer, "--executor", name, code=1)
             self.assertEqual(done.stderr, f"Error: '{name}' is no executor of chip ort-cpu; choose one of cpu, cpu-noopt, or null\n")
         self.assertEqual(self.files(), files)
+        self.edit("gen_odd", "--layer", layer, "--executor", "CPU-NoOpt")
+        self.assertEqual(self.report("gen_odd")["ops"][layer]["recommended_executor"], "cpu-noopt")
 
     def test_keys_of_others_stay_through_discover_edit_and_run(self):
         self.discover("gen_odd", "ort-cpu", code=0)

@@ -93,7 +93,7 @@ class Torq(Farm):
         self.env["TORQ_COMPILE"] = str(self.folder / "not-there")
         done = self.run_farm("discover", "--model", GOLDEN / "models" / "mlp.onnx", "--output-dir", self.out)
         self.assertEqual(done.returncode, 1)
-        self.assertIn("Error: chip SL2610 cannot be used here: torq-compile", done.stderr)
+        self.assertIn("Error: no chip was named, and the default, SL2610 (torq), cannot be used here: torq-compile", done.stderr)
         self.assertIn("TORQ_COMPILE", done.stderr)
         self.assertIn("Chips that this machine can use now:", done.stderr)
         self.assertFalse((self.out / "torq_gen_config_mlp.json").exists())

@@ -19,9 +19,9 @@ struct Folder {
   void write(const std::string& name, const std::string& text) {
     std::ofstream(scratch.path() / name) << text;
   }
-  void chip(const std::string& name) {
-    write(name + ".json",
-          R"({"toolchain": "null", "executors": [{"name": "e0", "evidence": "stand-in"}]})");
+  void chip(const std::string& name, const std::string& evidence = "emulator") {
+    write(name + ".json", R"({"toolchain": "null", "executors": [{"name": "e0", "evidence": ")" +
+                              evidence + R"("}]})");
   }
   [[nodiscard]] ChipCatalog catalog() const { return ChipCatalog({scratch.path()}); }
 };
@@ -67,6 +67,20 @@ TEST_CASE("all means the latest ones, and every chip where none is called so") {
   CHECK(!latest->only_found);
 }
 
+TEST_CASE("a chip that tests nothing is used where it is named, and is none of all") {
+  Folder folder;
+  folder.chip("a");
+  folder.chip("nothing", "stand-in");
+  folder.write("mixed.json", R"({"toolchain": "null", "executors": [
+    {"name": "e0", "evidence": "stand-in"}, {"name": "e1", "evidence": "hardware"}]})");
+  CHECK(names(*folder.catalog().select("all")) == std::vector<std::string>{"a", "mixed"});
+  CHECK(names(*folder.catalog().select("nothing")) == std::vector<std::string>{"nothing"});
+  folder.write("wrong.json", "{ not json");
+  const auto wrong = folder.catalog().select("all");
+  REQUIRE(!wrong.has_value());
+  CHECK(wrong.error().text().find("wrong.json") != std::string::npos);
+}
+
 TEST_CASE(
     "a name that no file describes is a torq target as it stands, and the nearest names can be "
     "told") {
@@ -87,8 +101,11 @@ TEST_CASE("default is SL2610 unless the environment names another chip") {
   const tests::EnvironmentChange none("LAYERFARM_CHIP", {});
   CHECK(names(*folder.catalog().select("default")) == std::vector<std::string>{"SL2610"});
   CHECK(names(*folder.catalog().select("default.group")) == std::vector<std::string>{"SL2610"});
+  CHECK(coordinator::app::is_unnamed("default"));
+  CHECK(!coordinator::app::is_unnamed("SL2610"));
   const tests::EnvironmentChange mine("LAYERFARM_CHIP", "mine");
   CHECK(names(*folder.catalog().select("default")) == std::vector<std::string>{"mine"});
+  CHECK(!coordinator::app::is_unnamed("default"));
 }
 
 TEST_CASE("an earlier folder wins, and a wrong file is named") {

@@ -53,7 +53,8 @@ TEST_CASE("patterns match as in a shell") {
 TEST_CASE("an executor must be one of the report's, a tolerance a number from 0 on") {
   const json::Value report = sample();
   CHECK(check_edit(report, {.executor = "host"}));
-  CHECK(check_edit(report, {.executor = "null"}));
+  CHECK(check_edit(report, {.executor = "HOST"})->executor == "host");
+  CHECK(check_edit(report, {.executor = "null"})->executor == "null");
   const auto wrong = check_edit(report, {.executor = "nsss"});
   REQUIRE_FALSE(wrong);
   CHECK(wrong.error().text() ==
