@@ -282,6 +282,47 @@ class Quantizing(unittest.TestCase):
         _, done = self.run_it(made)
         self.assertEqual(q.compute_ops(done), ["Conv"])
 
+    def sharing(self, names=("first", "second")):
+        """Two convolutions with one bias; the first one's result has the name that ONNX Runtime's quantizer gives the copy of the bias."""
+        rng = np.random.default_rng(7)
+        constants = [constant(name, (rng.standard_normal((3, 3, 1, 1)) * size).astype(np.float32)) for name, size in (("w", 1), ("v", 1 / 30))]
+        constants.append(constant("b", rng.standard_normal(3).astype(np.float32)))
+        nodes = [
+            helper.make_node("Conv", ["x", "w", "b"], ["b0"], name=names[0]),
+            helper.make_node("Neg", ["b0"], ["n"], name="neg"),
+            helper.make_node("Conv", ["n", "v", "b"], ["y"], name=names[1]),
+        ]
+        return model(nodes, [value("x")], [value("y")], constants)
+
+    def test_operators_that_share_a_bias_get_one_of_their_own(self):
+        for names in (("first", "second"), ("", "")):
+            made = self.sharing(names)
+            before = made.SerializeToString()
+            own = q.with_own_biases(made)
+            self.assertEqual(made.SerializeToString(), before)
+            self.assertEqual([list(node.input) for node in own.graph.node], [["x", "w", "b"], ["b0"], ["n", "v", "b_2"]])
+            np.testing.assert_array_equal(self.arrays(own)["b"], self.arrays(own)["b_2"])
+        alone = conv()
+        self.assertIs(q.with_own_biases(alone), alone)
+
+    def test_a_shared_bias_is_mixed_up_with_no_result(self):
+        import onnxruntime
+
+        for names in (("first", "second"), ("", "")):
+            for wanted in ("qdq", "qoperator"):
+                with self.subTest(names=names, wanted=wanted):
+                    made = self.sharing(names)
+                    _, done = self.run_it(made, wanted=wanted)
+                    os.remove(self.out)
+                    feed = {"x": np.random.default_rng(0).random(FLOAT).astype(np.float32)}
+                    exact, near = (onnxruntime.InferenceSession(m.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, feed)[0] for m in (made, done))
+                    np.testing.assert_allclose(near, exact, rtol=0, atol=0.03 * np.abs(exact).max())
+
+    def test_the_copy_of_a_bias_has_a_name_that_begins_no_other(self):
+        made = self.sharing()
+        made.graph.node[0].output[0] = made.graph.node[1].input[0] = "b_2_quantized"
+        self.assertEqual(q.with_own_biases(made).graph.node[2].input[2], "b_3")
+
     def test_what_the_quantizer_leaves_in_float_is_said(self):
         told, _ = self.run_it(model([helper.make_node("Relu", ["x"], ["y"])], [value("x")], [value("y")]))
         self.assertEqual((told["quantized"], told["note"]), (False, "ONNX Runtime's quantizer leaves Relu in float here"))

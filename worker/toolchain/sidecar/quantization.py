@@ -13,6 +13,8 @@ QUANTIZERS = ("QuantizeLinear", "DequantizeLinear")
 OPERATOR_FORM = frozenset(
     "Conv Add Mul MatMul MaxPool AveragePool GlobalAveragePool Relu Clip LeakyRelu Sigmoid Softmax".split()
 )
+# Whose third input ONNX Runtime's quantizer takes for a bias.
+BIASED = frozenset("Conv ConvTranspose Gemm InstanceNormalization LayerNormalization BatchNormalization".split())
 SEED = 0
 
 
@@ -279,6 +281,43 @@ def full_integer(model):
 # --- quantizing ------------------------------------------------------------------------------------------------------
 
 
+def with_own_biases(model):
+    """The model with a bias of its own for each operator, since a bias' scale is that of one operator's input and weight. A copy where anything changes.
+
+    ONNX Runtime's quantizer cannot be left to it: in operator form it gives all of them the first one's scale; with conversions it copies, but under a name
+    that only other constants have not, so that those who read a result of that name get the bias instead.
+    """
+    import onnx
+
+    def biases(graph):
+        constants = {tensor.name for tensor in graph.initializer}
+        return [node for node in graph.node if node.op_type in BIASED and len(node.input) > 2 and node.input[2] in constants]
+
+    if len({node.input[2] for node in biases(model.graph)}) == len(biases(model.graph)):
+        return model
+    made = onnx.ModelProto()
+    made.CopyFrom(model)
+    graph = made.graph
+    taken = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
+    taken |= {name for node in nodes_of(graph) for name in node.output}
+    tensors = {tensor.name: tensor for tensor in graph.initializer}
+    copies = {}
+    for node in biases(graph):
+        name = node.input[2]
+        copies[name] = copies.get(name, 0) + 1
+        if copies[name] == 1:
+            continue
+        # The quantizer makes names out of this one, so none may begin with it.
+        while any(other.startswith(f"{name}_{copies[name]}") for other in taken):
+            copies[name] += 1
+        copy = graph.initializer.add()
+        copy.CopyFrom(tensors[name])
+        copy.name = f"{name}_{copies[name]}"
+        node.input[2] = copy.name
+        taken.add(copy.name)
+    return made
+
+
 def names_at_the_edge(model):
     return {"inputs": [value.name for value in driven_inputs(model)], "outputs": [value.name for value in model.graph.output]}
 
@@ -311,7 +350,7 @@ def quantize_file(model, out, samples, wanted="qdq", per_channel=False, integers
     try:
         plain = os.path.join(folder, "float.onnx")
         made = os.path.join(folder, "int8.onnx")
-        onnx.save(model, plain)
+        onnx.save(with_own_biases(model), plain)
         quantization.quantize_static(
             plain,
             made,
