@@ -113,6 +113,8 @@ class Install(farm.Farm):
         self.assertEqual(wanted - files, set())
         allowed = re.compile(r"lib/layerfarm/libonnxruntime|share/doc/layerfarm/licenses/")
         self.assertEqual({name for name in files - wanted if not allowed.match(name)}, set())
+        # With a folder of the project behind it: a checkout may lie in a place whose name alone stands in any licence's text, such as /src.
+        ours = re.compile(rb"(?<![\w./-])" + re.escape(os.fsencode(ROOT)) + rb"/(build|configs|coordinator|scripts|shared|tests|worker)\b")
         for name in sorted(files):
             path = self.prefix / name
             if path.is_symlink():
@@ -121,7 +123,7 @@ class Install(farm.Farm):
             self.assertEqual(stat.S_IMODE(path.stat().st_mode) & 0o022, 0, f"{name} can be written by others")
             # Programs of a dev build have line tables with its folders; scripts/verify_package looks into those of the release build.
             if not name.startswith(("bin/", "lib/")):
-                self.assertFalse(str(ROOT).encode() in path.read_bytes(), f"{name} names the checkout")
+                self.assertIsNone(ours.search(path.read_bytes()), f"{name} names the checkout")
             else:
                 dynamic = subprocess.run(["readelf", "-d", path], capture_output=True, text=True, check=True).stdout
                 self.assertNotRegex(dynamic, r"\((RPATH|RUNPATH)\).*\[/", name)
