@@ -236,6 +236,7 @@ Result<WholeRunResult> run(const RunOptions& options, const Checked& checked,
   request.inputs = checked.inputs;
   request.tolerance = tolerance_of(checked.source.content, chip->spec);
   request.assignment = checked.assignment;
+  request.assignment_path = checked.source.path;
   request.cache = cache;
   Result<WholeRunResult> out;
   {

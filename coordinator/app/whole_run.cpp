@@ -45,6 +45,18 @@ Result<void> add_conversions(const domain::ModelAnalysis& split,
   return {};
 }
 
+/// A file with entries that the model has no place for was made for another model.
+base::Error other_model(const fs::path& file, const std::string& model, const char* what,
+                        std::vector<std::string> missing) {
+  constexpr std::size_t kNamed = 3;
+  const std::size_t more = missing.size() > kNamed ? missing.size() - kNamed : 0;
+  missing.resize(missing.size() - more);
+  std::string names = base::join(missing);
+  if (more > 0) names += " and " + std::to_string(more) + " more";
+  return {ErrorCode::Incompatible, file.string() + " is of another model: " + model + " has no " +
+                                       what + " " + names + "; discover again"};
+}
+
 std::string place_text(const domain::SourceLocation& place) {
   return std::to_string(place.line) + ":" + std::to_string(place.column);
 }
@@ -165,7 +177,17 @@ Result<std::vector<std::string>> WholeModelRun::executors_of(
   const auto say = [&](std::size_t count, const std::string& what) {
     if (count > 0) console_.say(fmt::format("[ExecutorAssignments] {} {}", count, what));
   };
-  say(assigned.unmatched, "entries of the file are of no operator of this model");
+  const std::string model_file = request_.model.filename().string();
+  if (!assigned.unmatched_layers.empty()) {
+    return fail(other_model(request_.assignment_path, model_file, "layer",
+                            std::move(assigned.unmatched_layers)));
+  }
+  // Beside layers, lines are the weaker word: they may be of an older import of the same model.
+  if (request_.assignment.by_layer.empty() && !assigned.unmatched_places.empty()) {
+    return fail(other_model(request_.assignment_path, model_file, "operator at line",
+                            std::move(assigned.unmatched_places)));
+  }
+  say(assigned.unmatched_places.size(), "lines of the file are of no operator of this model");
   say(assigned.unknown_executors,
       "entries name executors that chip " + chip.name + " does not have; they are not used");
   if (request_.takes_map) {

@@ -33,6 +33,7 @@ struct WholeRunRequest {
   InputFiles inputs;
   domain::Tolerance tolerance;
   report::AssignmentFile assignment;
+  std::filesystem::path assignment_path;  ///< where it was read
   std::filesystem::path cache;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <set>
 
 #include "coordinator/report/compiler_map.h"
 #include "coordinator/report/ops.h"
@@ -117,17 +118,17 @@ Result<AssignmentFile> read_assignment(const json::Value& file, const std::strin
 Assigned assign(const AssignmentFile& file, std::span<const OperatorPlace> operators,
                 std::span<const std::string> executors) {
   Assigned out;
-  std::size_t used_layers = 0;
-  std::size_t used_places = 0;
+  std::set<std::string_view> used_layers;
+  std::set<std::string_view> used_places;
   for (const OperatorPlace& one : operators) {
     const std::string* chosen = nullptr;
     if (const auto found = file.by_place.find(one.place); found != file.by_place.end()) {
       chosen = &found->second;
-      ++used_places;
+      used_places.insert(found->first);
     }
     if (const auto found = file.by_layer.find(one.layer_id); found != file.by_layer.end()) {
       chosen = &found->second;
-      ++used_layers;
+      used_layers.insert(found->first);
     }
     std::string& executor = out.executors.emplace_back();
     if (chosen != nullptr &&
@@ -138,7 +139,12 @@ Assigned assign(const AssignmentFile& file, std::span<const OperatorPlace> opera
     if (chosen != nullptr) executor = *chosen;
     if (executor.empty() && !one.layer_id.empty()) ++out.unassigned;
   }
-  out.unmatched = file.by_layer.size() - used_layers + (file.by_place.size() - used_places);
+  for (const auto& [id, executor] : file.by_layer) {
+    if (!used_layers.contains(id)) out.unmatched_layers.push_back(id);
+  }
+  for (const auto& [place, executor] : file.by_place) {
+    if (!used_places.contains(place)) out.unmatched_places.push_back(place);
+  }
   return out;
 }
 

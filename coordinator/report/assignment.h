@@ -35,10 +35,11 @@ struct OperatorPlace {
   std::string place;     ///< "line:column" in the module imported now; empty when unknown
 };
 struct Assigned {
-  std::vector<std::string> executors;  ///< of each operator; empty = nothing says
-  std::size_t unknown_executors = 0;   ///< names that the chip does not have: ignored
-  std::size_t unmatched = 0;           ///< entries that are of no operator
-  std::size_t unassigned = 0;          ///< layers that nothing says an executor of
+  std::vector<std::string> executors;         ///< of each operator; empty = nothing says
+  std::size_t unknown_executors = 0;          ///< names that the chip does not have: ignored
+  std::vector<std::string> unmatched_layers;  ///< layer ids that no operator has
+  std::vector<std::string> unmatched_places;  ///< lines where no operator is
+  std::size_t unassigned = 0;                 ///< layers that nothing says an executor of
 };
 /// What the file says by layer wins over what it says by place: places may be of an older module.
 [[nodiscard]] Assigned assign(const AssignmentFile& file, std::span<const OperatorPlace> operators,

@@ -105,6 +105,29 @@ class Run(RunFarm):
         self.assertIn("dims: {} there, {'batch': 3} here", settings.stderr)
         self.assertEqual(self.files(), files)
 
+    def test_a_report_of_another_model_of_the_same_name_is_refused_and_left_as_it_is(self):
+        model = self.folder / "net.onnx"
+        chain = [("Relu", ["x"], ["h"]), ("Sigmoid", ["h"], ["i"]), ("Tanh", ["i"], ["y"])]
+        model.write_bytes(onnx_model(chain, [("x", 1, [1, 4])], [("y", 1, [1, 4])]))
+        self.discover(model, "ort-cpu", code=0)
+        model.write_bytes(onnx_model([("Relu", ["x"], ["h"]), ("Sigmoid", ["h"], ["y"])], [("x", 1, [1, 4])], [("y", 1, [1, 4])]))
+        report, files = self.report_path("net"), self.files()
+        done = self.run_model(model, code=1)
+        self.assertIn(f"Error: {report} is of another model: net.onnx has no layer Sigmoid_i, Tanh_y; discover again", done.stderr)
+        self.assertEqual(self.files(), files)
+        # What a discover has marked as gone is no reason.
+        kept = self.report("net")
+        for layer in ("Sigmoid_i", "Tanh_y"):
+            kept["ops"][layer]["_not_in_model"] = True
+        report.write_text(json.dumps(kept))
+        self.run_model(model, code=0)
+        report.unlink()
+        compiler = self.out / "torq_gen_config_net_compiler.json"
+        compiler.write_bytes(files[compiler.name])
+        done = self.run_model(model, "--chip", "ort-cpu", code=1)
+        self.assertRegex(done.stderr, "^Error: .*_compiler.json is of another model: net.onnx has no operator at line [0-9]+:[0-9]+; discover again")
+        self.assertEqual(self.files(), {compiler.name: files[compiler.name]})
+
     def test_without_report_and_compiler_file_three_lines_say_what_to_do(self):
         done = self.run_model("gen_odd", "--chip", "ort-cpu", code=1)
         lines = done.stderr.strip().split("\n")

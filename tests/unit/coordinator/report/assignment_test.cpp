@@ -68,10 +68,11 @@ TEST_CASE("each operator gets its executor; what fits nothing is counted") {
   const auto report = assign(*read_assignment(parsed(kReport), "r"), kOperators, kExecutors);
   CHECK(report.executors == Names{"nss", "host", ""});
   CHECK(report.unassigned == 1);
-  CHECK(report.unmatched == 0);
+  CHECK(report.unmatched_layers.empty());
+  CHECK(report.unmatched_places.empty());
   const auto compiler = assign(*read_assignment(parsed(kCompiler), "c"), kOperators, kExecutors);
   CHECK(compiler.executors == Names{"css", "", ""});
-  CHECK(compiler.unmatched == 1);  // 9:10 is of no operator
+  CHECK(compiler.unmatched_places == std::vector<std::string>{"9:10"});
   const auto other = assign(*read_assignment(parsed(kReport), "r"), kOperators, Names{"host"});
   CHECK(other.executors == Names{"", "host", ""});
   CHECK(other.unknown_executors == 1);
