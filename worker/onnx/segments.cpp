@@ -96,7 +96,10 @@ class Splitter {
       }
     }
     for (const pb::ValueInfoProto& output : graph_.output()) {
-      if (maker_.contains(output.name())) results_.push_back(output.name());
+      // A model may list one value twice; it is made and compared once.
+      if (maker_.contains(output.name()) &&
+          std::find(results_.begin(), results_.end(), output.name()) == results_.end())
+        results_.push_back(output.name());
     }
     needs_.resize(operators_.size());
     for (std::size_t i = 0; i < operators_.size(); ++i) {

@@ -127,6 +127,17 @@ TEST_CASE("a value that two segments take, and one that the model gives, leave t
   CHECK(analysis.layers[4].output_names == Names{"y", "r", "s", "t"});
 }
 
+TEST_CASE("a value that the model lists twice is given once") {
+  SegmentBench bench;
+  const auto analysis = bench.split(
+      graph_model("(float[4] x) => (float[4] y, float[4] y) { r = Relu(x) y = Neg(r) }"),
+      {"e0", "e1"});
+  REQUIRE(analysis.layers.size() == 4);
+  CHECK(analysis.layers[2].output_names == Names{"y"});
+  CHECK(analysis.layers[3].output_names == Names{"y", "r"});
+  for (const auto& layer : analysis.layers) CHECK(layer.problem.empty());
+}
+
 TEST_CASE("values that only a body uses pass a boundary too") {
   SegmentBench bench;
   const auto analysis = bench.split(graph_model(R"((float[4] x, bool c) => (float[4] y) {
