@@ -316,8 +316,7 @@ int cmd_run(RunOptions options, const std::vector<std::string>& command) {
   }
   if (!console->silent()) say_end(content, *checked, *done, *console);
   write_dump(options.common.tool, *checked, *done, *console);
-  return static_cast<int>(done->result.status == domain::Status::Success ? ExitCode::Success
-                                                                         : ExitCode::Failed);
+  return static_cast<int>(report::passed(done->result) ? ExitCode::Success : ExitCode::Failed);
 }
 
 }  // namespace layerfarm::coordinator::app

@@ -83,6 +83,10 @@ std::optional<std::size_t> first_wrong(const WholeResult& result) {
   return std::nullopt;
 }
 
+bool passed(const WholeResult& result) {
+  return result.status == domain::Status::Success && !first_wrong(result);
+}
+
 std::size_t switches(const domain::WholeRun& run) {
   return run.segments.empty() ? 0 : run.segments.size() - 1;
 }
@@ -99,8 +103,12 @@ std::optional<WholeModel> whole_model(const WholeResult& result) {
 std::string whole_lines(const std::string& model_name, const WholeResult& result) {
   if (!result.failure.empty()) return "Full model " + result.failure;
   std::string out;
-  if (result.status == domain::Status::Success) {
+  const auto wrong = first_wrong(result);
+  if (passed(result)) {
     out = "Full model " + model_name + ": comparison passed";
+  } else if (result.status == domain::Status::Success) {
+    out = fmt::format("Full model {}: passed at the outputs, but segment {} ({}) goes wrong",
+                      model_name, *wrong + 1, result.run.segments[*wrong].executor);
   } else {
     out = "Full model comparison failed: " + result.judgement.reason;
   }
@@ -115,7 +123,7 @@ std::string whole_lines(const std::string& model_name, const WholeResult& result
                     segment.operators, base::join(segment.results), domain::status_name(at.status));
     if (!at.reason.empty()) out += " (" + at.reason + ")";
   }
-  if (const auto wrong = first_wrong(result)) {
+  if (wrong) {
     out += fmt::format("\nThe first segment that goes wrong is {} ({})", *wrong + 1,
                        result.run.segments[*wrong].executor);
   }

@@ -29,6 +29,8 @@ struct WholeResult {
                                                      const domain::Tolerance& tolerance);
 /// Place of the first segment of which something that leaves it is wrong.
 [[nodiscard]] std::optional<std::size_t> first_wrong(const WholeResult& result);
+/// Right at the outputs, and at every boundary that was looked at.
+[[nodiscard]] bool passed(const WholeResult& result);
 /// How often the run went from one executor to another.
 [[nodiscard]] std::size_t switches(const domain::WholeRun& run);
 

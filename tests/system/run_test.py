@@ -75,6 +75,31 @@ class Run(RunFarm):
         self.run_model("gen_odd", code=0)
         self.assertEqual(compiler.read_bytes(), content)
 
+    def test_a_wrong_boundary_is_no_pass_where_the_outputs_are_right(self):
+        model = self.folder / "net.onnx"
+        model.write_bytes(onnx_model([("Sigmoid", ["x"], ["h"]), ("Sigmoid", ["h"], ["i"]), ("Ceil", ["i"], ["y"])], [("x", 1, [1, 512])], [("y", 1, [1, 512])]))
+        self.discover(model, "host-cpu", code=0)
+        self.edit("net", "Ceil_y", "vmvx")
+        # The second Sigmoid, above 0.5, is right to its last bits only; its ceiling is 1 whatever these are.
+        report = self.report("net")
+        report["default_tolerance"].update(fp_avg_tol=0.0, fp_max_tol=0.0, fp_abs_tol_frac=0.0)
+        self.report_path("net").write_text(json.dumps(report))
+        self.run_model(model, code=0)
+        done = self.run_model(model, "--check-boundaries", code=1)
+        self.assertIn("Full model net: passed at the outputs, but segment 1 (llvm-cpu) goes wrong", done.stderr)
+        self.assertNotIn("comparison passed", done.stderr)
+        whole = self.report("net")["_whole_model"]
+        self.assertEqual((whole["status"], whole["first_wrong_segment"]), ("success", 0))
+        self.run_model(model, "--check-boundaries", code=1)  # from the store
+
+    def test_an_output_that_is_listed_twice_is_compared_once(self):
+        model = self.folder / "net.onnx"
+        model.write_bytes(onnx_model([("Relu", ["x"], ["h"]), ("Sigmoid", ["h"], ["y"])], [("x", 1, [1, 4])], [("y", 1, [1, 4]), ("y", 1, [1, 4])]))
+        self.discover(model, "ort-cpu", code=0)
+        self.edit("net", "Relu_h", "cpu-noopt")
+        self.run_model(model, "--check-boundaries", code=0)
+        self.assertEqual(self.report("net")["_whole_model"]["total"], 4)
+
     def test_iree_compiles_each_segment_for_its_backend(self):
         self.discover("gen_odd", "host-cpu", code=0)
         self.alternate("gen_odd")
@@ -125,8 +150,9 @@ class Run(RunFarm):
         compiler = self.out / "torq_gen_config_net_compiler.json"
         compiler.write_bytes(files[compiler.name])
         done = self.run_model(model, "--chip", "ort-cpu", code=1)
-        self.assertRegex(done.stderr, "^Error: .*_compiler.json is of another model: net.onnx has no operator at line [0-9]+:[0-9]+; discover again")
-        self.assertEqual(self.files(), {compiler.name: files[compiler.name]})
+        self.assertRegex(done.stderr, "Error: .*_compiler.json is of another model: net.onnx has no operator at line [0-9]+:[0-9]+; discover again")
+        self.assertEqual(compiler.read_bytes(), files[compiler.name])
+        self.assertFalse(report.exists())
 
     def test_without_report_and_compiler_file_three_lines_say_what_to_do(self):
         done = self.run_model("gen_odd", "--chip", "ort-cpu", code=1)

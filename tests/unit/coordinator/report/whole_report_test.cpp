@@ -86,6 +86,22 @@ TEST_CASE("switches, crossings, boundaries and the first segment that goes wrong
         "The first segment that goes wrong is 2 (host)");
 }
 
+TEST_CASE("right outputs after a wrong boundary are no pass") {
+  domain::Outcome outcome = an_outcome();
+  outcome.whole->outputs = {compared({1, 2}, {1, 2})};
+  const auto result = judge_whole(outcome, {});
+  REQUIRE(result);
+  CHECK_FALSE(passed(*result));
+  CHECK(whole_lines("m", *result)
+            .find("Full model m: passed at the outputs, but segment 2 (host) goes wrong\n") == 0);
+  const json::Value whole = whole_json(*result);
+  CHECK(whole.get_text("status") == "success");
+  CHECK(whole.get("first_wrong_segment")->integer() == 1);
+  outcome.whole->segments[1].boundary = {compared({1}, {1})};
+  outcome.whole->segments[2].boundary = {compared({1}, {1})};
+  CHECK(passed(*judge_whole(outcome, {})));
+}
+
 TEST_CASE("a run within the tolerance passes") {
   domain::Outcome outcome = an_outcome();
   outcome.whole->outputs = {compared({1}, {1})};
