@@ -116,24 +116,36 @@ class Splitter {
 
   [[nodiscard]] const Nodes& operators() const { return operators_; }
 
-  SegmentedModel split(const std::vector<std::string>& executors) const {
+  /// `follow`, by operator: dequantizing for others then belongs to every segment that takes its
+  /// result, as a constant does, so that integers cross and no segment is given floats for its
+  /// operators' weights.
+  SegmentedModel split(const std::vector<std::string>& executors,
+                       const std::vector<bool>& follow) const {
     SegmentedModel out;
-    const std::vector<std::size_t> live = live_operators();
-    std::unordered_map<std::size_t, std::size_t> number;  // among the live ones
-    for (const std::size_t i : live) number.emplace(i, number.size());
+    std::vector<std::size_t> placed;
+    std::unordered_map<std::size_t, std::size_t> number;  // among the placed ones
+    for (const std::size_t i : live_operators()) {
+      if (follow[i] && dequantizes_for_others(i)) continue;
+      number.emplace(i, placed.size());
+      placed.push_back(i);
+    }
     std::vector<std::string> names;
     std::vector<std::size_t> executor_of;
     std::vector<std::vector<std::size_t>> needs;
-    for (const std::size_t i : live) {
+    for (const std::size_t i : placed) {
       const auto known = std::find(names.begin(), names.end(), executors[i]);
       executor_of.push_back(static_cast<std::size_t>(known - names.begin()));
       if (known == names.end()) names.push_back(executors[i]);
       std::vector<std::size_t>& own = needs.emplace_back();
-      for (const std::size_t need : needs_[i]) own.push_back(number.at(need));
+      add_needs(i, number, own);
+      std::sort(own.begin(), own.end());
+      own.erase(std::unique(own.begin(), own.end()), own.end());
     }
     for (const Part& part : order_parts(needs, executor_of)) {
       NodeGroup& group = out.groups.emplace_back();
-      for (const std::size_t item : part.items) group.nodes.push_back(operators_[live[item]]);
+      std::unordered_set<std::size_t> taken;
+      for (const std::size_t item : part.items)
+        add_with_followers(placed[item], number, taken, group.nodes);
       out.segments.push_back(
           {names[part.executor], static_cast<std::uint32_t>(group.nodes.size())});
     }
@@ -145,6 +157,34 @@ class Splitter {
   }
 
  private:
+  [[nodiscard]] bool dequantizes_for_others(std::size_t i) const {
+    const pb::NodeProto& node = *operators_[i];
+    return node.op_type() == "DequantizeLinear" && node.output_size() == 1 &&
+           std::find(results_.begin(), results_.end(), node.output(0)) == results_.end();
+  }
+
+  /// The placed ones that it waits for, through those that follow it.
+  void add_needs(std::size_t i, const std::unordered_map<std::size_t, std::size_t>& number,
+                 std::vector<std::size_t>& out) const {
+    for (const std::size_t need : needs_[i]) {
+      if (const auto found = number.find(need); found != number.end()) {
+        out.push_back(found->second);
+      } else {
+        add_needs(need, number, out);
+      }
+    }
+  }
+
+  /// After those that follow it and are not there yet.
+  void add_with_followers(std::size_t i, const std::unordered_map<std::size_t, std::size_t>& number,
+                          std::unordered_set<std::size_t>& taken, Nodes& out) const {
+    for (const std::size_t need : needs_[i]) {
+      if (!number.contains(need) && taken.insert(need).second)
+        add_with_followers(need, number, taken, out);
+    }
+    out.push_back(operators_[i]);
+  }
+
   /// Those that something of the model's results rests on; rising.
   [[nodiscard]] std::vector<std::size_t> live_operators() const {
     std::vector<bool> live(operators_.size(), false);
@@ -226,9 +266,15 @@ base::Result<SegmentedModel> split_model(const LoadedModel& model,
                           " operators, the " + (quantized ? "quantized " : "") + "model has " +
                           std::to_string(operators));
   }
+  // What has an executor by itself stays with that.
+  std::vector<bool> follow(nodes.size(), quantized);
+  for (std::size_t i = 0; i < nodes.size() && request.unit == domain::LayerUnit::Qdq && !quantized;
+       ++i)
+    follow[i] = request.assignment[i].empty();
   SegmentedModel out =
       splitter.split(quantized ? spread_quantized(model, nodes, request.assignment)
-                               : spread(model, nodes, request.assignment, request.unit));
+                               : spread(model, nodes, request.assignment, request.unit),
+                     follow);
   if (out.segments.empty())
     return base::fail(base::ErrorCode::InvalidInput, "no operator makes any of its outputs");
   return out;

@@ -208,6 +208,47 @@ TEST_CASE("of a quantized model what computes is assigned, conversions and the r
   CHECK(refused.error().text() == "the assignment is of 2 operators, the quantized model has 3");
 }
 
+TEST_CASE("dequantized weights and values are made in each segment that takes them") {
+  SegmentBench bench;
+  // Both Muls are of htp and have one weight; nothing but the order keeps the second one's
+  // conversions out of the first segment.
+  const auto model = graph_model(R"((float[4] x) => (float[4] y)
+  <float s = {0.5}, int8 z = {0}, int8[4] w = {1, 2, 3, 4}, int8[4] v = {4, 3, 2, 1}> {
+    wd = DequantizeLinear(w, s, z)
+    vd = DequantizeLinear(v, s, z)
+    xq = QuantizeLinear(x, s, z)
+    xd = DequantizeLinear(xq, s, z)
+    a = Mul(xd, wd)
+    aq = QuantizeLinear(a, s, z)
+    ad = DequantizeLinear(aq, s, z)
+    c = Sigmoid(ad)
+    cq = QuantizeLinear(c, s, z)
+    cd = DequantizeLinear(cq, s, z)
+    m = Mul(cd, wd)
+    mq = QuantizeLinear(m, s, z)
+    md = DequantizeLinear(mq, s, z)
+    n = Add(md, vd)
+    k = Sub(n, ad)
+    kq = QuantizeLinear(k, s, z)
+    y = DequantizeLinear(kq, s, z)
+  })",
+                                 19);
+  const auto answer = lf::analyze({.request = {.model_path = bench.write(model).string(),
+                                               .quantize = domain::Quantization{},
+                                               .assignment = {"htp", "host", "htp", "htp", "htp"}},
+                                   .blobs = bench.blobs,
+                                   .shapes_answer = {},
+                                   .shapes_folder = {}});
+  REQUIRE(answer);
+  const auto& layers = answer->analysis.layers;
+  CHECK(answer->analysis.segments ==
+        std::vector<domain::Segment>{{"htp", 5}, {"host", 3}, {"htp", 11}});
+  CHECK(layers[0].output_names == Names{"aq"});
+  CHECK(layers[1].input_names == Names{"aq"});
+  CHECK(layers[1].output_names == Names{"cq"});
+  CHECK(layers[2].input_names == Names{"cq", "aq"});
+}
+
 TEST_CASE("an assignment of another model is refused") {
   SegmentBench bench;
   const auto answer = bench.try_split(graph_model(kChain), {"e0"});
