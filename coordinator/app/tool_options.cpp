@@ -44,6 +44,12 @@ void append_line(ChipSpec& chip, const char* key, const std::string& line) {
   }
 }
 
+/// What the user says for the run wins over what an executor has for itself.
+void set_option(ChipSpec& chip, const std::string& key, const std::string& value) {
+  chip.options[key] = value;
+  for (domain::ExecutorSpec& executor : chip.executors) executor.options.erase(key);
+}
+
 Result<void> add_options(ChipSpec& chip, const char* flag, const char* key, bool pairs,
                          const std::vector<std::string>& options) {
   for (const std::string& option : options) {
@@ -60,7 +66,7 @@ Result<void> add_options(ChipSpec& chip, const char* flag, const char* key, bool
                                                "' is not KEY=VALUE; chip " + chip.name +
                                                " takes options of its execution provider");
     }
-    chip.options[key + option.substr(0, equals)] = option.substr(equals + 1);
+    set_option(chip, key + option.substr(0, equals), option.substr(equals + 1));
   }
   return {};
 }
@@ -95,7 +101,7 @@ Result<ChipSpec> with_tool_options(ChipSpec chip, const ToolOptions& options) {
           add_options(chip, "--runtime-option", takes->runtime, takes->pairs, options.runtime);
       !added)
     return fail(added.error());
-  if (!options.dump_folder.empty() && takes->dumps) chip.options["dump_ir"] = "1";
+  if (!options.dump_folder.empty() && takes->dumps) set_option(chip, "dump_ir", "1");
   return chip;
 }
 

@@ -33,8 +33,8 @@ std::vector<fs::path> files_of(const std::vector<std::string>& names, const fs::
 
 }  // namespace
 
-bool wants_ir_dump(const domain::ChipSpec& chip) {
-  return text_option(chip.options, "dump_ir", "") == "1";
+bool wants_ir_dump(const domain::Options& options) {
+  return text_option(options, "dump_ir", "") == "1";
 }
 
 std::optional<base::Digest> keep_ir_dump(const std::vector<std::string>& names,

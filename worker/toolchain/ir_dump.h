@@ -12,8 +12,8 @@
 
 namespace layerfarm::worker::toolchain {
 
-/// Chip option that asks for dumps: "1".
-[[nodiscard]] bool wants_ir_dump(const domain::ChipSpec& chip);
+/// Option of a chip or executor that asks for dumps: "1".
+[[nodiscard]] bool wants_ir_dump(const domain::Options& options);
 
 /// Bound of one dump: what is beyond it is named in `left_out.txt`. Prints after all passes of a
 /// large layer are many times its size.

@@ -73,7 +73,7 @@ Target target_of(const domain::ChipSpec& chip, const domain::ExecutorSpec& execu
   if (out.backend == "llvm-cpu") out.cpu = text_option(options, "target_cpu", "host");
   out.flags = domain::option_list(options, "compile_flags");
   out.run_flags = domain::option_list(options, "run_flags");
-  out.dump_ir = wants_ir_dump(chip);
+  out.dump_ir = wants_ir_dump(options);
   return out;
 }
 
@@ -361,7 +361,7 @@ class IreeToolchain final : public Toolchain {
   [[nodiscard]] std::string_view name() const override { return "iree"; }
 
   [[nodiscard]] Needs needs(const domain::ChipSpec& chip) const override {
-    return {.prepare = true, .compile = true, .batch = batch_of(chip), .tiny = false};
+    return {.prepare = true, .compile = true, .batch = most_in_batch(chip), .tiny = false};
   }
 
   [[nodiscard]] Probe probe(const domain::ChipSpec& chip) const override {
@@ -392,7 +392,7 @@ class IreeToolchain final : public Toolchain {
   std::vector<Outcome> compile(const domain::ChipSpec& chip, const domain::ExecutorSpec& executor,
                                std::span<const CompileJob> jobs, StepContext& context) override {
     return Compilation(target_of(chip, executor), "iree " + version(), jobs, context)
-        .go(batch_of(chip));
+        .go(batch_of(domain::merged_options(chip, executor)));
   }
 
   RunResult run(const domain::ChipSpec& chip, const domain::ExecutorSpec& executor,
@@ -425,9 +425,17 @@ class IreeToolchain final : public Toolchain {
     return out;
   }
 
-  static std::uint32_t batch_of(const domain::ChipSpec& chip) {
-    if (wants_ir_dump(chip)) return 1;  // a dump shows one layer
-    const std::string text = text_option(chip.options, "batch", "");
+  /// What one job of any executor holds at most.
+  static std::uint32_t most_in_batch(const domain::ChipSpec& chip) {
+    std::uint32_t out = 1;
+    for (const domain::ExecutorSpec& executor : chip.executors)
+      out = std::max(out, batch_of(domain::merged_options(chip, executor)));
+    return out;
+  }
+
+  static std::uint32_t batch_of(const domain::Options& options) {
+    if (wants_ir_dump(options)) return 1;  // a dump shows one layer
+    const std::string text = text_option(options, "batch", "");
     if (text.empty() || text.size() > 6 ||
         text.find_first_not_of("0123456789") != std::string::npos)
       return kBatch;

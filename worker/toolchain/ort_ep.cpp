@@ -107,34 +107,23 @@ class OrtEpToolchain final : public Toolchain {
     Probe out = probe_onnxruntime();
     if (!out.found) return out;
     const std::string runtime = out.identity.version;
-    const Options& options = chip.options;
-    const auto lacks = [&out](std::string missing, std::string how_to_get) {
-      out = Probe{};
-      out.missing = std::move(missing);
-      out.how_to_get = std::move(how_to_get);
-      return out;
-    };
-    const fs::path library = plugin_library(options);
-    if (library.empty() || text_option(options, "provider", "").empty()) {
-      return lacks("the chip file's options 'library' and 'provider'",
-                   "name the plug-in in the chip file (docs/chips.md)");
-    }
-    std::error_code error;
-    if (!fs::is_regular_file(library, error)) {
-      const std::string package = text_option(options, "package", "");
-      return lacks("the plug-in " + library.filename().string() +
-                       (package.empty() ? "" : " of the package " + package),
-                   package.empty() ? "correct 'library' in the chip file" : how_to_get(package));
-    }
-    const std::string vendor = text_option(options, "cpu_vendor", "");
-    if (!vendor.empty() && vendor != cpu_vendor()) {
-      return lacks("a processor of the vendor " + vendor + " (this one is " + cpu_vendor() + ")",
-                   "use a machine with such a processor; the provider offers no device on others");
-    }
-    out.identity.version = tool_name(options) + ", onnxruntime " + runtime;
     FileDigests digests;
     base::Hasher hasher("layerfarm.ort-ep.1");
-    hasher.add(out.identity.files).add(digests.of_all(closure(library)));
+    hasher.add(out.identity.files);
+    std::vector<fs::path> libraries;
+    std::string tools;
+    for (const domain::ExecutorSpec& executor : chip.executors) {
+      const Options options = domain::merged_options(chip, executor);
+      if (on_cpu(options)) continue;
+      if (Probe lacking = what_lacks(options, executor.name); !lacking.missing.empty())
+        return lacking;
+      const fs::path library = plugin_library(options);
+      if (std::find(libraries.begin(), libraries.end(), library) != libraries.end()) continue;
+      libraries.push_back(library);
+      tools += tool_name(options) + ", ";
+      hasher.add(digests.of_all(closure(library)));
+    }
+    out.identity.version = tools + "onnxruntime " + runtime;
     out.identity.files = hasher.finish();
     return out;
   }
@@ -176,6 +165,35 @@ class OrtEpToolchain final : public Toolchain {
   }
 
  private:
+  /// What an executor that runs on a provider has not; nothing missing where it has all.
+  static Probe what_lacks(const Options& options, const std::string& executor) {
+    Probe out;
+    const auto lacks = [&out](std::string missing, std::string how_to_get) {
+      out.missing = std::move(missing);
+      out.how_to_get = std::move(how_to_get);
+      return out;
+    };
+    const fs::path library = plugin_library(options);
+    if (library.empty() || text_option(options, "provider", "").empty()) {
+      return lacks(
+          "the options 'library' and 'provider' of the chip file or its executor " + executor,
+          "name the plug-in in the chip file (docs/chips.md)");
+    }
+    std::error_code error;
+    if (!fs::is_regular_file(library, error)) {
+      const std::string package = text_option(options, "package", "");
+      return lacks("the plug-in " + library.filename().string() +
+                       (package.empty() ? "" : " of the package " + package),
+                   package.empty() ? "correct 'library' in the chip file" : how_to_get(package));
+    }
+    const std::string vendor = text_option(options, "cpu_vendor", "");
+    if (!vendor.empty() && vendor != cpu_vendor()) {
+      return lacks("a processor of the vendor " + vendor + " (this one is " + cpu_vendor() + ")",
+                   "use a machine with such a processor; the provider offers no device on others");
+    }
+    return out;
+  }
+
   /// The libraries beside the plug-in, in an order of their own: it opens the others at run time,
   /// by names that it alone knows.
   static std::vector<fs::path> closure(const fs::path& library) {

@@ -2,6 +2,7 @@
 // scratch folder of any other tool step. Exit code 0 is success; nothing is compared. For
 // benchmarks, and for a quick check of a program of one's own over all layers (option
 // `layer_argument`).
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <string>
@@ -29,27 +30,35 @@ class ProcessToolchain final : public Toolchain {
 
   [[nodiscard]] Probe probe(const domain::ChipSpec& chip) const override {
     Probe out;
-    const auto command = domain::option_list(chip.options, "command");
-    if (command.empty()) {
-      out.missing = "option 'command' of chip " + chip.name;
-      out.how_to_get =
-          "add \"options\": {\"command\": [\"program\", \"argument\"]} to the chip file";
-      return out;
-    }
-    const fs::path program = find_program(command.front());
-    if (program.empty()) {
-      out.missing = "program " + command.front();
-      out.how_to_get = "install it, or correct option 'command' of chip " + chip.name;
-      return out;
+    // A program that was changed, or a script among its arguments, is another tool.
+    std::vector<fs::path> files;
+    for (const domain::ExecutorSpec& executor : chip.executors) {
+      const auto command = domain::option_list(domain::merged_options(chip, executor), "command");
+      if (command.empty()) {
+        out.missing = "option 'command' of chip " + chip.name + " or its executor " + executor.name;
+        out.how_to_get =
+            "add \"options\": {\"command\": [\"program\", \"argument\"]} to the chip file";
+        return out;
+      }
+      const fs::path program = find_program(command.front());
+      if (program.empty()) {
+        out.missing = "program " + command.front();
+        out.how_to_get = "install it, or correct option 'command' of chip " + chip.name;
+        return out;
+      }
+      const auto add = [&files](const fs::path& file) {
+        if (std::find(files.begin(), files.end(), file) != files.end()) return false;
+        files.push_back(file);
+        return true;
+      };
+      if (add(program))
+        out.identity.version += (out.identity.version.empty() ? "" : ", ") + command.front();
+      std::error_code error;
+      for (const std::string& word : command) {
+        if (fs::is_regular_file(word, error)) add(word);
+      }
     }
     out.found = true;
-    out.identity.version = command.front();
-    // A program that was changed, or a script among its arguments, is another tool.
-    std::vector<fs::path> files = {program};
-    std::error_code error;
-    for (const std::string& word : command) {
-      if (fs::is_regular_file(word, error)) files.emplace_back(word);
-    }
     FileDigests digests;
     out.identity.files = digests.of_all(files);
     return out;
@@ -67,8 +76,10 @@ class ProcessToolchain final : public Toolchain {
     const domain::Options options = domain::merged_options(chip, executor);
     ToolCall call = run_call("process", domain::option_list(options, "command"), context);
     if (call.command.argv.empty()) {
-      return {.diagnostic = diagnostic("run", "not started",
-                                       "chip " + chip.name + " has no option 'command'")};
+      return {.diagnostic =
+                  diagnostic("run", "not started",
+                             "chip " + chip.name + " has no option 'command' for the executor " +
+                                 executor.name)};
     }
     call.command.argv.front() = program(call.command.argv.front());
     if (const auto wanted = options.find("layer_argument");

@@ -25,17 +25,17 @@ constexpr std::array<CustomPart, 10> kCustomParts = {{{"hw_id", nullptr},
                                                       {"host_cpu", "host"},
                                                       {"host_cpu_features", "host"}}};
 
-base::Result<std::string> custom_target(const domain::ChipSpec& chip) {
+base::Result<std::string> custom_target(const std::string& chip, const domain::Options& options) {
   std::string out;
   for (const CustomPart& part : kCustomParts) {
-    const auto found = chip.options.find(part.key);
-    if (found == chip.options.end() && part.otherwise == nullptr) {
+    const auto found = options.find(part.key);
+    if (found == options.end() && part.otherwise == nullptr) {
       return base::fail(base::ErrorCode::InvalidInput,
-                        "chip " + chip.name + ": the target 'custom' needs the option '" +
-                            part.key + "' in the chip file");
+                        "chip " + chip + ": the target 'custom' needs the option '" + part.key +
+                            "' in the chip file");
     }
     out += (out.empty() ? "" : ":") +
-           (found == chip.options.end() ? std::string(part.otherwise) : found->second);
+           (found == options.end() ? std::string(part.otherwise) : found->second);
   }
   return out;
 }
@@ -63,18 +63,19 @@ void append(std::vector<std::string>& to, const std::vector<std::string>& more) 
 
 base::Result<TorqTarget> torq_target(const domain::ChipSpec& chip,
                                      const domain::ExecutorSpec& executor) {
+  const domain::Options options = domain::merged_options(chip, executor);
   TorqTarget out;
   out.hw = chip.target;
   if (chip.target == "custom") {
-    auto custom = custom_target(chip);
+    auto custom = custom_target(chip.name, options);
     if (!custom) return base::fail(std::move(custom.error()));
     out.hw = std::move(*custom);
   }
   out.hw_type = chip.hw_type.empty() ? "sim" : chip.hw_type;
   out.disable = disable_flags(executor);
-  out.compiler_options = domain::option_list(chip.options, "compiler_options");
-  out.runtime_options = domain::option_list(chip.options, "runtime_options");
-  out.dump_ir = wants_ir_dump(chip);
+  out.compiler_options = domain::option_list(options, "compiler_options");
+  out.runtime_options = domain::option_list(options, "runtime_options");
+  out.dump_ir = wants_ir_dump(options);
   return out;
 }
 

@@ -131,6 +131,8 @@ class WholeStage {
     if (needs_.takes_map && !request_.executors.empty()) {
       Step& step = steps_.emplace_back();
       step.layer = whole_;
+      // No executor's own options are those of all.
+      chip_.executors.front().options.clear();
       step.executor = &chip_.executors.front();
       step.run.executor = "by map";
       step.run.operators = model_.operators;
@@ -293,7 +295,7 @@ class WholeStage {
   }
 
   Toolchain& toolchain_;
-  const domain::ChipSpec& chip_;
+  domain::ChipSpec chip_;
   const domain::WholeRequest& request_;
   const domain::Tolerance& tolerance_;
   StepContext& context_;

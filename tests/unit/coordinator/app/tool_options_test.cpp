@@ -64,6 +64,17 @@ TEST_CASE("an execution provider gets pairs, per step") {
   CHECK(refusal(chip_of("ort-ep"), {.runtime = {"=x"}}).find("--runtime-option: '=x'") == 0);
 }
 
+TEST_CASE("what the user says wins over an executor's own option") {
+  domain::ChipSpec chip = chip_of("ort-ep");
+  chip.executors[0].options["provider_at_run.k"] = "own";
+  auto out = changed(chip, {.runtime = {"k=user"}});
+  CHECK(domain::merged_options(out, out.executors[0]).at("provider_at_run.k") == "user");
+  chip = chip_of("iree");
+  chip.executors[0].options["dump_ir"] = "0";
+  out = changed(chip, {.dump_folder = "tmp"});
+  CHECK(domain::merged_options(out, out.executors[0]).at("dump_ir") == "1");
+}
+
 TEST_CASE("a toolchain that takes none says so") {
   CHECK(refusal(chip_of("ort"), {.compiler = {"a=b"}}) ==
         "--compiler-option: the toolchain ort of chip c takes no options");

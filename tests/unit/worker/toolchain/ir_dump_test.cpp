@@ -59,13 +59,13 @@ TEST_CASE("links are not followed, and nothing is no dump") {
   CHECK_FALSE(keep_ir_dump({"phases"}, bench.step));
 }
 
-TEST_CASE("dumps are wanted where the chip says 1") {
-  domain::ChipSpec chip;
-  CHECK_FALSE(wants_ir_dump(chip));
-  chip.options["dump_ir"] = "0";
-  CHECK_FALSE(wants_ir_dump(chip));
-  chip.options["dump_ir"] = "1";
-  CHECK(wants_ir_dump(chip));
+TEST_CASE("dumps are wanted where the options say 1") {
+  domain::Options options;
+  CHECK_FALSE(wants_ir_dump(options));
+  options["dump_ir"] = "0";
+  CHECK_FALSE(wants_ir_dump(options));
+  options["dump_ir"] = "1";
+  CHECK(wants_ir_dump(options));
 }
 
 }  // namespace

@@ -320,6 +320,27 @@ TEST_CASE_FIXTURE(OrtBench, "a module that was pruned is lost, not refused") {
   CHECK(asked.empty());
 }
 
+TEST_CASE("each executor's own plug-in is looked for, none for one on the CPU") {
+  const auto toolchain = make_toolchain("ort-ep");
+  const std::string self = std::filesystem::canonical("/proc/self/exe").string();
+  domain::ChipSpec chip = vendor_chip();
+  const domain::Options plugin = {{"library", self}, {"provider", "P"}};
+  chip.options.clear();
+  chip.executors[0].options = plugin;
+  const Probe probe = toolchain->probe(chip);
+  CHECK_MESSAGE(probe.found, probe.missing);
+  // Where an option is written makes no other tool.
+  domain::ChipSpec shared = chip;
+  shared.options = plugin;
+  shared.executors[0].options.clear();
+  CHECK(toolchain->probe(shared).identity == probe.identity);
+  chip.executors[1].options.clear();
+  CHECK(toolchain->probe(chip).missing ==
+        "the options 'library' and 'provider' of the chip file or its executor host");
+  chip.executors[1].options = {{"library", "/no/such.so"}, {"provider", "P"}};
+  CHECK(toolchain->probe(chip).missing == "the plug-in such.so");
+}
+
 TEST_CASE("the probe names what is missing") {
   const auto toolchain = make_toolchain("ort-ep");
   domain::ChipSpec chip = vendor_chip();

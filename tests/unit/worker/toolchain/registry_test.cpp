@@ -115,6 +115,24 @@ TEST_CASE("process tells a missing command or program before any case runs") {
         Ending::Infrastructure);
 }
 
+TEST_CASE("process takes an executor's own command, and each executor needs one") {
+  const auto chip = chip_with(
+      R"({"toolchain": "process", "executors": [{"name": "a", "evidence": "stand-in", "options": {"command": ["true"]}},
+      {"name": "b", "evidence": "stand-in", "options": {"command": ["false"]}}]})");
+  const auto toolchain = make_toolchain("process");
+  const Probe both = toolchain->probe(chip);
+  CHECK(both.found);
+  CHECK(both.identity.version == "true, false");
+  auto lacks = chip;
+  lacks.executors[1].options.clear();
+  CHECK(toolchain->probe(lacks).missing.find("its executor b") != std::string::npos);
+  lacks.options = {{"command", "true"}};
+  const Probe shared = toolchain->probe(lacks);
+  CHECK(shared.found);
+  CHECK(shared.identity.version == "true");
+  CHECK_FALSE(shared.identity.files == both.identity.files);
+}
+
 TEST_CASE("process times each run after one warm-up and stops at the first failure") {
   test::ToolBench bench;
   int calls = 0;

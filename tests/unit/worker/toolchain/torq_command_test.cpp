@@ -98,6 +98,25 @@ TEST_CASE("run options of the user come between the hardware type and the inputs
                      "--torq_hw_type=sim", "--trace", "--input=1xf32=@x", "--input=2xi32=@y"});
 }
 
+TEST_CASE("an executor's options win over the chip's") {
+  domain::ChipSpec chip = sl2610();
+  chip.options = {{"compiler_options", "--chip"}, {"runtime_options", "--chip"}};
+  domain::ExecutorSpec own = executor("nss");
+  own.options = {{"compiler_options", "--own"}, {"dump_ir", "1"}};
+  const auto target = torq_target(chip, own);
+  REQUIRE(target.has_value());
+  CHECK(target->compiler_options == Words{"--own"});
+  CHECK(target->runtime_options == Words{"--chip"});
+  CHECK(target->dump_ir);
+  chip.target = "custom";
+  own.options = {{"hw_id", "7"},
+                 {"lram_size", "4096"},
+                 {"slice_count", "2"},
+                 {"css_features", "none"},
+                 {"nss_features", "all"}};
+  CHECK(torq_target(chip, own)->hw == "7:4096:2:none:all:8:1.0:native:host:host");
+}
+
 TEST_CASE("a custom target is spelt out of the chip file, or says what it lacks") {
   domain::ChipSpec chip = sl2610();
   chip.target = "custom";

@@ -47,7 +47,10 @@ class FakeToolchain final : public Toolchain {
     std::string call = "compile " + executor.name + ":";
     for (const CompileJob& job : jobs) {
       call += " " + job.layer->id;
-      if (job.executors != nullptr) map = *job.executors;
+      if (job.executors != nullptr) {
+        map = *job.executors;
+        CHECK(executor.options.empty());
+      }
       Outcome& one = out.emplace_back();
       one.ending =
           compile_endings.contains(job.layer->id) ? compile_endings[job.layer->id] : Ending::Done;
@@ -224,6 +227,7 @@ TEST_CASE_FIXTURE(WholeBench, "a segment that fails says which it is, and nothin
 
 TEST_CASE_FIXTURE(WholeBench, "a toolchain with a map gets the model as it is, and its executors") {
   tool.wanted.takes_map = true;
+  chip.executors[0].options = {{"compiler_options", "--of-e0"}};
   request.executors = {"e1", "", "e0", "e0", "e1", "e1"};
   const Outcome out = go();
   REQUIRE_MESSAGE(out.ending == Ending::Done, out.diagnostic.text);
