@@ -1,6 +1,5 @@
 """--repeats: a case on several sets of random inputs, with the real programs."""
 import pathlib
-import re
 import shutil
 import sys
 import unittest
@@ -20,8 +19,7 @@ class Repeats(Farm):
         return {(layer, executor): result for layer, entry in self.report(MODEL)["ops"].items() for executor, result in entry["executors"].items()}
 
     def text(self):
-        """The report but for cosines: ONNX Runtime's Softmax is not the same to the last bit in every process."""
-        return re.sub(r'"_cosine": [0-9.e-]+', "", self.report_path(MODEL).read_text())
+        return self.report_path(MODEL).read_text()
 
     def test_verdicts_that_disagree_give_the_most_frequent_one_and_a_mark(self):
         done = self.repeat(3)
@@ -44,8 +42,8 @@ class Repeats(Farm):
             self.assertRegex(done.stderr, rf"(?m)^Layer {layer}: {executor.upper()} = {result['status']} .*"
                                           rf"\(flaky: {counts['success']} success, {counts['difference']} difference, {counts['error']} error\)$")
         text, three = self.text(), self.results()
+        # From the store, in whatever order it answers: a fresh run may differ, as ONNX Runtime does not round alike in every process.
         shutil.rmtree(self.out)
-        shutil.rmtree(self.cache)
         self.repeat(3, *flags, workers=1)
         self.assertEqual(self.text(), text)
         # One repeat is another setting, and what all agree about it says in the same words.
