@@ -299,7 +299,6 @@ int cmd_run(RunOptions options, const std::vector<std::string>& command) {
   console->say_verbose("[ExecutorAssignments] from " + checked->source.path.string());
   if (const std::string line = idle_quantize_flags(options.common.quantize); !line.empty())
     console->say(line);
-
   say_missing_dumps(options.common.tool, checked->chips, *console);
 
   auto done = run(options, *checked, command, *console);

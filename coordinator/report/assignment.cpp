@@ -1,7 +1,6 @@
 #include "coordinator/report/assignment.h"
 
 #include <algorithm>
-#include <charconv>
 #include <set>
 
 #include "coordinator/report/compiler_map.h"
@@ -32,22 +31,6 @@ std::vector<fs::path> family(const fs::path& folder) {
       out.push_back(folder / name);
   }
   std::sort(out.begin(), out.end());
-  return out;
-}
-
-/// The numbers behind `_subgraph_` at the end of a file's name, after the model's.
-std::optional<domain::NodeRange> range_in_name(const fs::path& path, std::string_view model_name) {
-  std::string name = path.stem().string();
-  constexpr std::string_view kCompiler = "_compiler";
-  if (name.ends_with(kCompiler)) name.erase(name.size() - kCompiler.size());
-  const std::string start = report_paths("", model_name).report.stem().string() + "_subgraph_";
-  if (!name.starts_with(start)) return std::nullopt;
-  domain::NodeRange out;
-  const char* const end = name.data() + name.size();
-  const auto first = std::from_chars(name.data() + start.size(), end, out.first);
-  if (first.ec != std::errc() || first.ptr == end || *first.ptr != '_') return std::nullopt;
-  const auto last = std::from_chars(first.ptr + 1, end, out.last);
-  if (last.ec != std::errc() || last.ptr != end) return std::nullopt;
   return out;
 }
 
@@ -151,7 +134,7 @@ Assigned assign(const AssignmentFile& file, std::span<const OperatorPlace> opera
 std::optional<domain::NodeRange> subgraph_of(const json::Value& file, const fs::path& path) {
   const json::Value* own = file.get("_subgraph");
   if (!own || !own->array() || own->array()->size() != 2)
-    return range_in_name(path, file.get_text("model_name"));
+    return subgraph_in_name(path, file.get_text("model_name"));
   const auto place = [&](std::size_t i) {
     return static_cast<std::uint32_t>((*own->array())[i].integer().value_or(0));
   };

@@ -128,6 +128,11 @@ std::string_view Value::get_text(std::string_view key) const {
   return member && member->text() ? std::string_view(*member->text()) : std::string_view();
 }
 
+std::optional<double> Value::get_number(std::string_view key) const {
+  const Value* member = get(key);
+  return member ? member->number() : std::nullopt;
+}
+
 // ---- reading ----
 
 namespace {

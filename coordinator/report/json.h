@@ -92,6 +92,8 @@ class Value {
   [[nodiscard]] const Value* get(std::string_view key) const;
   /// Text of a member; empty when it is not there or no text.
   [[nodiscard]] std::string_view get_text(std::string_view key) const;
+  /// Number of a member; none when it is not there or no number.
+  [[nodiscard]] std::optional<double> get_number(std::string_view key) const;
   friend bool operator==(const Value&, const Value&) = default;
 
   using Data = std::variant<std::monostate, bool, std::int64_t, double, BigInteger, std::string,

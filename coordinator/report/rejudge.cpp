@@ -10,11 +10,6 @@
 namespace layerfarm::coordinator::report {
 namespace {
 
-std::optional<double> number_in(const json::Value& value, std::string_view key) {
-  const json::Value* member = value.get(key);
-  return member ? member->number() : std::nullopt;
-}
-
 /// The bounds that an edit can set.
 struct Bounds {
   std::optional<double> avg;
@@ -23,7 +18,7 @@ struct Bounds {
 
 Bounds bounds_in(const json::Value* tolerance) {
   if (tolerance == nullptr) return {};
-  return {number_in(*tolerance, "fp_avg_tol"), number_in(*tolerance, "fp_max_tol")};
+  return {tolerance->get_number("fp_avg_tol"), tolerance->get_number("fp_max_tol")};
 }
 
 /// `_reason` of a difference, taken apart: what a tolerance decides and what none can help.
@@ -62,7 +57,7 @@ struct Decision {
 /// A comparison's numbers decide about status, counts and reason together, or about nothing.
 Decision decide(const json::Value& result, const Bounds& before, const Bounds& now) {
   if (!before.avg || !before.max || !now.avg || !now.max) return {};
-  const std::optional<double> needed = number_in(result, "_required_tolerance");
+  const std::optional<double> needed = result.get_number("_required_tolerance");
   if (!needed) {
     // Integers alone: no tolerance of floats is about them.
     const bool integers = result.get("_num_elements") && !result.get("_mean_rel_diff");

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <charconv>
 #include <climits>
 
 #include "shared/base/files.h"
@@ -15,6 +16,22 @@ std::string model_name_of(const fs::path& model) { return model.stem().string();
 std::string subgraph_suffix(const std::optional<domain::NodeRange>& subgraph) {
   if (!subgraph) return {};
   return "_subgraph_" + std::to_string(subgraph->first) + "_" + std::to_string(subgraph->last);
+}
+
+std::optional<domain::NodeRange> subgraph_in_name(const fs::path& path,
+                                                  std::string_view model_name) {
+  std::string name = path.stem().string();
+  constexpr std::string_view kCompiler = "_compiler";
+  if (name.ends_with(kCompiler)) name.erase(name.size() - kCompiler.size());
+  const std::string start = report_paths("", model_name).report.stem().string() + "_subgraph_";
+  if (!name.starts_with(start)) return std::nullopt;
+  domain::NodeRange out;
+  const char* const end = name.data() + name.size();
+  const auto first = std::from_chars(name.data() + start.size(), end, out.first);
+  if (first.ec != std::errc() || first.ptr == end || *first.ptr != '_') return std::nullopt;
+  const auto last = std::from_chars(first.ptr + 1, end, out.last);
+  if (last.ec != std::errc() || last.ptr != end) return std::nullopt;
+  return out;
 }
 
 ReportPaths report_paths(const fs::path& folder, std::string_view model_name,

@@ -24,6 +24,10 @@ struct ReportPaths {
 [[nodiscard]] std::string model_name_of(const std::filesystem::path& model);
 /// "" or `_subgraph_<i>_<j>`.
 [[nodiscard]] std::string subgraph_suffix(const std::optional<domain::NodeRange>& subgraph);
+/// The numbers of that suffix in the name of a report or compiler file of this model; none where it
+/// is of the whole model, or of another one.
+[[nodiscard]] std::optional<domain::NodeRange> subgraph_in_name(const std::filesystem::path& path,
+                                                                std::string_view model_name);
 /// `torq_gen_config_<model><suffix>{,_compiler,_mac_debug}.json` in `folder`; `suffix` is "" or
 /// `_subgraph_<i>_<j>`.
 [[nodiscard]] ReportPaths report_paths(const std::filesystem::path& folder,

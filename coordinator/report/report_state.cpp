@@ -45,11 +45,6 @@ bool is_one_of(std::string_view key, const std::array<std::string_view, N>& keys
   return std::find(keys.begin(), keys.end(), key) != keys.end();
 }
 
-std::optional<double> number_in(const json::Value& value, std::string_view key) {
-  const json::Value* member = value.get(key);
-  return member ? member->number() : std::nullopt;
-}
-
 std::size_t count_results(const json::Value& report) {
   std::size_t out = 0;
   const json::Value* ops = report.get("ops");
@@ -192,7 +187,7 @@ void ReportState::take_results(Entry& entry, const json::Value& from) {
     slot.origin = Slot::Origin::File;
     slot.status = result.value.get_text("status");
     const json::Value* timing = result.value.get("timing");
-    slot.runtime_ms = timing ? number_in(*timing, "runtime_ms") : std::nullopt;
+    slot.runtime_ms = timing ? timing->get_number("runtime_ms") : std::nullopt;
     slot.text.clear();
     json::write(result.value, slot.text, kResultDepth);
   }
@@ -251,7 +246,7 @@ domain::Tolerance ReportState::tolerance(std::size_t layer, std::size_t executor
 EditedTolerance ReportState::edited_tolerance(std::size_t layer) const {
   LAYERFARM_CHECK(layer < plan_.layers.size());
   const json::Value& edit = entries_[layer].tolerance_edit;
-  return {number_in(edit, "fp_avg_tol"), number_in(edit, "fp_max_tol")};
+  return {edit.get_number("fp_avg_tol"), edit.get_number("fp_max_tol")};
 }
 
 bool ReportState::has_old_success(std::size_t layer) const {

@@ -14,30 +14,16 @@ namespace {
 namespace fs = std::filesystem;
 using base::ErrorCode;
 
-bool is_number(std::string_view text) {
-  return !text.empty() &&
-         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
-}
-
-/// `<start><i>_<j>.json`: neither a compiler file nor a sidecar.
-bool is_named_so(const std::string& name, const std::string& start) {
-  constexpr std::string_view kEnd = ".json";
-  if (!name.starts_with(start) || !name.ends_with(kEnd)) return false;
-  const std::string_view numbers =
-      std::string_view(name).substr(start.size(), name.size() - start.size() - kEnd.size());
-  const std::size_t between = numbers.find('_');
-  return between != std::string_view::npos && is_number(numbers.substr(0, between)) &&
-         is_number(numbers.substr(between + 1));
-}
-
 /// Reports of the model's subgraphs in one folder, sorted.
-std::vector<fs::path> reports_in(const fs::path& folder, const std::string& start) {
+std::vector<fs::path> reports_in(const fs::path& folder, std::string_view model_name) {
   std::vector<fs::path> out;
   std::error_code error;
   for (fs::directory_iterator at(folder.empty() ? "." : folder, error), end; !error && at != end;
        at.increment(error)) {
-    if (is_named_so(at->path().filename().string(), start))
-      out.push_back(folder / at->path().filename());
+    const fs::path name = at->path().filename();
+    const bool is_report =
+        name.extension() == ".json" && !name.stem().string().ends_with("_compiler");
+    if (is_report && subgraph_in_name(name, model_name)) out.push_back(folder / name);
   }
   std::sort(out.begin(), out.end());
   return out;
@@ -88,14 +74,13 @@ base::Result<void> check_both_ends(const SubgraphEnds& ends) {
 base::Result<fs::path> find_subgraph_report(const fs::path& folder, std::string_view model_name,
                                             std::string_view chip, const SubgraphEnds& ends) {
   if (auto both = check_both_ends(ends); !both) return base::fail(both.error());
-  const std::string start = report_paths("", model_name).report.stem().string() + "_subgraph_";
   std::vector<std::vector<fs::path>> places;
-  if (!chip.empty()) places.push_back(reports_in(folder / chip, start));
-  places.push_back(reports_in(folder, start));
+  if (!chip.empty()) places.push_back(reports_in(folder / chip, model_name));
+  places.push_back(reports_in(folder, model_name));
   if (chip.empty()) {
     std::vector<fs::path>& below = places.emplace_back();
     for (const fs::path& each : folders_below(folder)) {
-      for (fs::path& path : reports_in(each, start)) below.push_back(std::move(path));
+      for (fs::path& path : reports_in(each, model_name)) below.push_back(std::move(path));
     }
     std::sort(below.begin(), below.end());
   }

@@ -52,8 +52,8 @@ void go_with_neighbours(const Nodes& operators, std::vector<std::string>& execut
   const auto any = std::find_if(executors.begin(), executors.end(),
                                 [](const std::string& name) { return !name.empty(); });
   if (any == executors.end()) return;
-  const std::string last = *any;
-  std::replace(executors.begin(), executors.end(), std::string(), last);
+  const std::string some = *any;  // a copy: what is replaced is looked at meanwhile
+  std::replace(executors.begin(), executors.end(), std::string(), some);
 }
 
 /// An executor for each operator. Where a layer is several operators, its main one has the name and

@@ -37,8 +37,7 @@ base::Result<Runtime> Runtime::open() {
     const char* reason = ::dlerror();
     return fail(ErrorCode::Unavailable,
                 std::string("cannot open the ONNX Runtime library (it comes with an installed "
-                            "layerfarm; scripts/setup "
-                            "fetches it for a checkout): ") +
+                            "layerfarm; scripts/setup fetches it for a checkout): ") +
                     (reason != nullptr ? reason : path.string()));
   }
   using GetBase = const OrtApiBase* (*)();

@@ -293,7 +293,8 @@ def with_own_biases(model):
         constants = {tensor.name for tensor in graph.initializer}
         return [node for node in graph.node if node.op_type in BIASED and len(node.input) > 2 and node.input[2] in constants]
 
-    if len({node.input[2] for node in biases(model.graph)}) == len(biases(model.graph)):
+    names = [node.input[2] for node in biases(model.graph)]
+    if len(set(names)) == len(names):
         return model
     made = onnx.ModelProto()
     made.CopyFrom(model)
