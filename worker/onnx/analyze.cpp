@@ -20,6 +20,7 @@
 #include "worker/onnx/ranges.h"
 #include "worker/onnx/segments.h"
 #include "worker/onnx/shapes.h"
+#include "worker/onnx/signature.h"
 #include "worker/onnx/subgraph.h"
 #include "worker/onnx/wide.h"
 #include "worker/onnx/write_model.h"
@@ -181,13 +182,6 @@ struct Model {
   Places places;
 };
 
-void hash_constant(base::Hasher& hasher, const Constant& value, const base::Digest* content) {
-  hasher.add(static_cast<std::int64_t>(value.type.dtype))
-      .add(static_cast<std::int64_t>(value.type.dims.size()));
-  for (const std::int64_t dim : value.type.dims) hasher.add(dim);
-  if (content != nullptr) hasher.add(*content);
-}
-
 const Constant& constant_in(const Constant* value) { return *value; }
 const Constant& constant_in(const Constant& value) { return value; }
 
@@ -223,22 +217,6 @@ Result<Stored> store_module(pb::ModelProto module,
   if (!blob) return fail(std::move(blob.error()));
   out.module.blob = *blob;
   return out;
-}
-
-void sign(const CanonicalLayer& canonical, const std::vector<base::Digest>& contents,
-          Layer& layer) {
-  const base::Bytes skeleton = serialize(canonical.module);
-  base::Hasher exact("layerfarm.signature.1");
-  base::Hasher loose("layerfarm.signature.loose.1");
-  exact.add(skeleton);
-  loose.add(skeleton);
-  for (std::size_t i = 0; i < canonical.constants.size(); ++i) {
-    const Constant& value = *canonical.constants[i].second;
-    hash_constant(exact, value, &contents[i]);
-    hash_constant(loose, value, domain::is_floating(value.type.dtype) ? nullptr : &contents[i]);
-  }
-  layer.signature = exact.finish();
-  layer.loose_signature = loose.finish();
 }
 
 /// Types of all that the group touches, as far as they are known.
@@ -295,7 +273,9 @@ Result<Layer> make_layer(const NodeGroup& group, std::string id, std::size_t ind
   auto stored = store_module(canonical.module, canonical.constants, model.blobs, &model.data);
   if (!stored) return fail(std::move(stored.error()));
   layer.module = std::move(stored->module);
-  sign(canonical, stored->contents, layer);
+  const Signatures signatures = sign(canonical, stored->contents);
+  layer.signature = signatures.exact;
+  layer.loose_signature = signatures.loose;
   if (const auto wide = wide_layer(canonical)) {
     auto wide_stored = store_module(wide->module, wide->constants, model.blobs, nullptr);
     if (!wide_stored) return fail(std::move(wide_stored.error()));

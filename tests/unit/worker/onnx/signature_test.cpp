@@ -316,3 +316,45 @@ TEST_CASE("functions and the operator sets they need travel with the layer, othe
   CHECK(softmax.functions_size() == 0);
   CHECK(softmax.opset_import_size() == 1);
 }
+
+TEST_CASE("the loose signature leaves out integers that stand for floats, and keeps all others") {
+  OnnxBench bench;
+  const auto loose = [&](const std::string& text) {
+    return bench.analyze(
+        parse_model("<ir_version: 8, opset_import: [\"\" : 17, \"com.microsoft\" : 1]> " + text));
+  };
+  const auto same = [&](const std::string& before, const std::string& after) {
+    const auto a = loose(before);
+    const auto b = loose(after);
+    REQUIRE(a.layers.size() == 1);
+    REQUIRE(b.layers.size() == 1);
+    CHECK(a.layers[0].signature != b.layers[0].signature);
+    return a.layers[0].loose_signature == b.layers[0].loose_signature;
+  };
+  const auto dequantized = [](const std::string& weights, const std::string& zero) {
+    return "g () => (float[2] y) <int8[2] w = {" + weights + "}, float s = {0.5}, int8 z = {" +
+           zero + "}> { y = DequantizeLinear(w, s, z) }";
+  };
+  CHECK(same(dequantized("1, 2", "0"), dequantized("3, 4", "0")));
+  CHECK(same(dequantized("1, 2", "0"), dequantized("1, 2", "7")));
+  const auto convolved = [](const std::string& weights, const std::string& bias) {
+    return "g (uint8[1,1,2,2] x) => (uint8[1,1,2,2] y) <int8[1,1,1,1] w = {" + weights +
+           "}, int32[1] b = {" + bias +
+           "}, float s = {0.5}, uint8 zx = {3}, int8 zw = {0}> { y = QLinearConv(x, s, zx, w, s, "
+           "zw, s, zx, b) }";
+  };
+  CHECK(same(convolved("5", "100"), convolved("6", "-100")));
+  // Table of an operator that only moves integers, places, axes.
+  const auto gathered = [](const std::string& table, const std::string& place) {
+    return "g () => (int8[1] y) <int8[2] t = {" + table + "}, int64[1] i = {" + place +
+           "}> { y = Gather(t, i) }";
+  };
+  CHECK_FALSE(same(gathered("1, 2", "0"), gathered("1, 3", "0")));
+  CHECK_FALSE(same(gathered("1, 2", "0"), gathered("1, 2", "1")));
+  const auto chosen = [](const std::string& mask) {
+    return "g (uint8[2] a, uint8[2] b) => (uint8[2] y) <bool[2] m = {" + mask +
+           "}, float s = {0.5}, uint8 z = {3}> { y = com.microsoft.QLinearWhere(m, a, s, z, b, s, "
+           "z, s, z) }";
+  };
+  CHECK_FALSE(same(chosen("1, 0"), chosen("0, 1")));
+}
