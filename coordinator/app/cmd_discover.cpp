@@ -33,14 +33,18 @@ using base::Result;
 
 namespace {
 
-/// Gives the executors the names that the chips give them. A misspelt one would silently test
-/// nothing, and so would a run that leaves all of them out.
-Result<void> check_executors(DiscoverOptions& options, const ChosenChips& chips) {
+std::vector<std::string> executors_of(const ChosenChips& chips) {
   std::set<std::string> names;
   for (const auto& chip : chips.chips) {
     for (const domain::ExecutorSpec& executor : chip->spec.executors) names.insert(executor.name);
   }
-  const std::vector<std::string> known(names.begin(), names.end());
+  return {names.begin(), names.end()};
+}
+
+/// Gives the executors the names that the chips give them. A misspelt one would silently test
+/// nothing.
+Result<void> check_executors(DiscoverOptions& options, const ChosenChips& chips) {
+  const std::vector<std::string> known = executors_of(chips);
   for (std::string& name : options.executors) {
     auto found = base::find_any_case(known, name);
     if (!found) {
@@ -51,29 +55,28 @@ Result<void> check_executors(DiscoverOptions& options, const ChosenChips& chips)
   }
   for (std::string& name : options.skip_executors)
     name = base::find_any_case(known, name).value_or(name);
-  const std::vector<std::string>& asked = options.executors.empty() ? known : options.executors;
-  const auto& skipped = options.skip_executors;
-  if (std::all_of(asked.begin(), asked.end(), [&skipped](const std::string& name) {
-        return std::find(skipped.begin(), skipped.end(), name) != skipped.end();
-      })) {
-    return fail(ErrorCode::InvalidInput,
-                "--skip-executors leaves nothing to run: it names every executor " +
-                    std::string(options.executors.empty() ? "of the chips of this run"
-                                                          : "that --executors names") +
-                    " (" + base::join(asked) + ")");
-  }
   return {};
 }
 
-/// Names that select nothing are likely misspelt; leaving out what is not there does no harm, so a
+/// Names that select nothing are likely misspelt, and so is a list that leaves nothing to test; but
+/// leaving out does no harm (it may be meant: such a run takes old results out of the report), so a
 /// line is enough.
-void warn_of_unknown_executors(const DiscoverOptions& options, const ChosenChips& chips,
+void warn_of_skipped_executors(const DiscoverOptions& options, const ChosenChips& chips,
                                Console& console) {
-  for (const std::string& name : options.skip_executors) {
-    const bool known = std::any_of(chips.chips.begin(), chips.chips.end(), [&](const auto& chip) {
-      return chip->spec.executor(name) != nullptr;
-    });
-    if (!known) console.say("[SkipExecutors] no chip of this run has an executor '" + name + "'");
+  const std::vector<std::string> known = executors_of(chips);
+  const auto& skipped = options.skip_executors;
+  for (const std::string& name : skipped) {
+    if (std::find(known.begin(), known.end(), name) == known.end())
+      console.say("[SkipExecutors] no chip of this run has an executor '" + name + "'");
+  }
+  const std::vector<std::string>& asked = options.executors.empty() ? known : options.executors;
+  if (std::all_of(asked.begin(), asked.end(), [&skipped](const std::string& name) {
+        return std::find(skipped.begin(), skipped.end(), name) != skipped.end();
+      })) {
+    console.say("[SkipExecutors] Warning: nothing is tested, since every executor " +
+                std::string(options.executors.empty() ? "of the chips of this run"
+                                                      : "that --executors names") +
+                " is left out (" + base::join(asked) + ")");
   }
 }
 
@@ -192,7 +195,7 @@ int cmd_discover(DiscoverOptions options, const std::vector<std::string>& comman
     console->say("[BF16] model saved to: " + options.save_bf16_model);
   }
 
-  warn_of_unknown_executors(options, *chips, *console);
+  warn_of_skipped_executors(options, *chips, *console);
   if (const std::string line = idle_quantize_flags(options.quantize); !line.empty())
     console->say(line);
   say_missing_dumps(options.tool, *chips, *console);

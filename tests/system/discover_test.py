@@ -146,6 +146,16 @@ class Selection(Farm):
         self.assertEqual({name.split("_")[0] for name in skipped}, {"If", "Sqrt"})
         self.assertEqual({self.report("gen_odd")["ops"][name]["recommended_executor"] for name in skipped}, {None})
 
+    def test_a_run_that_leaves_out_every_executor_tests_nothing_and_says_so(self):
+        self.discover("gen_odd", "null", code=0)
+        done = self.discover("gen_odd", "null", "--skip-executors", "e0,E1,e2", code=0)
+        self.assertIn("[SkipExecutors] Warning: nothing is tested, since every executor of the chips of this run is left out (e0, e1, e2)", done.stderr)
+        # As with any executor that is left out: its results leave the file.
+        self.assertEqual({tuple(found) for found in self.statuses().values()}, {()})
+        self.assertEqual({entry["recommended_executor"] for entry in self.report("gen_odd")["ops"].values()}, {None})
+        done = self.discover("gen_odd", "null", "--executors", "e0", "--skip-executors", "e0", code=0)
+        self.assertIn("every executor that --executors names is left out (e0)", done.stderr)
+
     def test_layers_are_chosen_by_pattern_and_others_keep_their_results(self):
         self.discover("gen_odd", "ort-cpu", "--layers", "c*_*", code=0)
         tested = {name for name, found in self.statuses().items() if found}
@@ -434,10 +444,6 @@ class Refusals(Farm):
             (["discover", "--model", MODELS / "gen_odd.onnx", "--chip", "nothing.group"], 1, "nothing.group"),
             (["discover", "--model", MODELS / "gen_odd.onnx", "--chip", "SM855"], 1, "did you mean SM8550?"),
             (["discover", "--model", MODELS / "gen_odd.onnx", "--chip", "quite-another"], 1, "(nearest: "),
-            (["discover", "--model", MODELS / "gen_odd.onnx", "--chip", "null", "--skip-executors", "e0,E1,e2"], 1,
-             "--skip-executors leaves nothing to run: it names every executor of the chips of this run (e0, e1, e2)"),
-            (["discover", "--model", MODELS / "gen_odd.onnx", "--chip", "null", "--executors", "e0", "--skip-executors", "e0"], 1,
-             "--skip-executors leaves nothing to run: it names every executor that --executors names (e0)"),
             (["discover", "--model", MODELS / "gen_odd.onnx"], 1, "Chips that this machine can use now"),
             (["discover", "--model", MODELS / "gen_odd.onnx", "--chip", "null", "--inputs", "none"], 1, "--inputs"),
             (["discover", "--no-such-flag"], 2, "--no-such-flag"),
