@@ -70,6 +70,8 @@ class LayerQuantizer {
       analysis_.notes.push_back(
           "[Quantize] the model as a whole stays in float, and so do places: " +
           normalised(why.substr(0, why.find('\n'))));
+    } else {
+      out.operators = operator_names(whole);
     }
     out.ending = Ending::Done;
     return out;
@@ -83,7 +85,7 @@ class LayerQuantizer {
     }
     if (!stopped_) take_modules(kinds);
     if (stopped_) return std::move(*stopped_);
-    return {.ending = Ending::Done, .diagnostic = {}, .whole = {}};
+    return {.ending = Ending::Done, .diagnostic = {}, .whole = {}, .operators = {}};
   }
 
   /// The model was quantized before, and so its layers are left as they are.
@@ -91,7 +93,19 @@ class LayerQuantizer {
 
  private:
   void stop(Ending ending, domain::Diagnostic diagnostic) {
-    stopped_ = QuantizeAnswer{.ending = ending, .diagnostic = std::move(diagnostic), .whole = {}};
+    stopped_ = QuantizeAnswer{
+        .ending = ending, .diagnostic = std::move(diagnostic), .whole = {}, .operators = {}};
+  }
+
+  /// None where the answer is not as it should be: order alone says then what is what.
+  static std::vector<OperatorName> operator_names(const json& answer) {
+    std::vector<OperatorName> out;
+    for (const json& names : answer.value("operators", json::array())) {
+      if (!names.is_array() || names.size() != 2 || !names[0].is_string() || !names[1].is_string())
+        return {};
+      out.push_back({names[0].get<std::string>(), names[1].get<std::string>()});
+    }
+    return out;
   }
 
   static json range_of(const domain::InputSpec& spec) {
@@ -316,7 +330,10 @@ QuantizeAnswer quantize_layers(const domain::AnalyzeRequest& request, const fs::
   QuantizeAnswer whole = quantizer.whole();
   if (whole.ending != Ending::Done || quantizer.already()) return whole;
   QuantizeAnswer out = quantizer.layers();
-  if (out.ending == Ending::Done) out.whole = std::move(whole.whole);
+  if (out.ending == Ending::Done) {
+    out.whole = std::move(whole.whole);
+    out.operators = std::move(whole.operators);
+  }
   return out;
 }
 

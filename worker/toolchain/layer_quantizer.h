@@ -5,10 +5,12 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "shared/domain/analyze_request.h"
 #include "shared/domain/layer.h"
 #include "shared/domain/outcome.h"
+#include "worker/toolchain/operator_map.h"
 #include "worker/toolchain/toolchain.h"
 
 namespace layerfarm::worker::toolchain {
@@ -21,6 +23,7 @@ struct QuantizeAnswer {
   domain::Diagnostic diagnostic;  ///< ending != Done
   /// The quantized whole model; empty when there is none, and then the analysis' notes say why.
   std::filesystem::path whole;
+  std::vector<OperatorName> operators;  ///< of `whole`
 };
 
 /// `request.quantize` is set. `model`: the file whose layers `analysis` has. Its layers get

@@ -144,7 +144,7 @@ class OnnxFormat final : public ModelFormat {
     domain::ModelAnalysis& analysis = answer.analysis;
     answer.located = true;
     // Also where nothing could be imported: places in the float model would be wrong ones.
-    const std::size_t placed = place_layers(found.locations, analysis);
+    const std::size_t placed = place_layers(found.locations, done.operators, analysis);
     if (found.ending != Ending::Done) {
       analysis.location_problem = "quantized, " + found.problem;
       return;

@@ -19,6 +19,83 @@ std::vector<std::uint32_t> numbered(const std::vector<std::string>& types,
   return out;
 }
 
+/// What ONNX Runtime's quantizer puts behind names.
+constexpr std::array<std::string_view, 1> kNodeEndings = {"_quant"};
+constexpr std::array<std::string_view, 2> kResultEndings = {"_quantized", "_QuantizeLinear_Input"};
+
+template <std::size_t N>
+std::string float_name(std::string_view name, const std::array<std::string_view, N>& endings) {
+  for (const std::string_view ending : endings) {
+    if (name.ends_with(ending)) return std::string(name.substr(0, name.size() - ending.size()));
+  }
+  return std::string(name);
+}
+
+/// Layers and the operators of a module, until each has its own or none is left.
+class Pairing {
+ public:
+  explicit Pairing(domain::ModelAnalysis& analysis)
+      : analysis_(analysis), taken_(analysis.locations.size()) {}
+
+  /// Pairs of one op type whose name nobody else among them has.
+  template <typename OperatorNameOf, typename LayerNameOf>
+  void by_name(const OperatorNameOf& of_operator, const LayerNameOf& of_layer) {
+    std::unordered_map<std::string, std::vector<std::size_t>> operators;
+    std::unordered_map<std::string, std::vector<std::size_t>> layers;
+    for (const std::size_t place : free_places()) operators[of_operator(place)].push_back(place);
+    for (const std::size_t i : free_layers()) layers[of_layer(analysis_.layers[i])].push_back(i);
+    for (const auto& [name, named] : layers) {
+      const auto found = operators.find(name);
+      if (name.empty() || named.size() != 1 || found == operators.end() ||
+          found->second.size() != 1 ||
+          analysis_.layers[named.front()].op_type !=
+              analysis_.locations[found->second.front()].op_type)
+        continue;
+      pair(named.front(), found->second.front());
+    }
+  }
+
+  void by_order() {
+    const std::vector<std::size_t> layers = free_layers();
+    const std::vector<std::size_t> places = free_places();
+    std::vector<std::string> wanted;
+    std::vector<std::string> there;
+    for (const std::size_t i : layers) wanted.push_back(analysis_.layers[i].op_type);
+    for (const std::size_t place : places) there.push_back(analysis_.locations[place].op_type);
+    const auto found = align(wanted, there);
+    for (std::size_t k = 0; k < found.size(); ++k) {
+      if (found[k]) pair(layers[k], places[*found[k]]);
+    }
+  }
+
+  [[nodiscard]] std::size_t count() const { return count_; }
+
+ private:
+  [[nodiscard]] std::vector<std::size_t> free_layers() const {
+    std::vector<std::size_t> out;
+    for (std::size_t i = 0; i < analysis_.layers.size(); ++i) {
+      if (!analysis_.layers[i].node_index) out.push_back(i);
+    }
+    return out;
+  }
+  [[nodiscard]] std::vector<std::size_t> free_places() const {
+    std::vector<std::size_t> out;
+    for (std::size_t place = 0; place < taken_.size(); ++place) {
+      if (!taken_[place]) out.push_back(place);
+    }
+    return out;
+  }
+  void pair(std::size_t layer, std::size_t place) {
+    analysis_.layers[layer].node_index = static_cast<std::uint32_t>(place);
+    taken_[place] = true;
+    ++count_;
+  }
+
+  domain::ModelAnalysis& analysis_;
+  std::vector<bool> taken_;
+  std::size_t count_ = 0;
+};
+
 }  // namespace
 
 std::string float_op_type(std::string_view op_type) {
@@ -77,23 +154,22 @@ std::vector<std::optional<std::size_t>> align(const std::vector<std::string>& la
 }
 
 std::size_t place_layers(const std::vector<domain::SourceLocation>& module_operators,
-                         domain::ModelAnalysis& analysis) {
+                         const std::vector<OperatorName>& names, domain::ModelAnalysis& analysis) {
   analysis.locations = compute_operators(module_operators);
   analysis.operators = static_cast<std::uint32_t>(analysis.locations.size());
-  std::vector<std::string> layers;
-  std::vector<std::string> operators;
-  for (const domain::Layer& layer : analysis.layers) layers.push_back(layer.op_type);
-  for (const domain::SourceLocation& place : analysis.locations) operators.push_back(place.op_type);
-  const auto places = align(layers, operators);
-  std::size_t placed = 0;
-  for (std::size_t i = 0; i < places.size(); ++i) {
-    domain::Layer& layer = analysis.layers[i];
-    layer.node_index.reset();
-    if (!places[i]) continue;
-    layer.node_index = static_cast<std::uint32_t>(*places[i]);
-    ++placed;
+  for (domain::Layer& layer : analysis.layers) layer.node_index.reset();
+  Pairing pairing(analysis);
+  if (names.size() == analysis.locations.size()) {
+    pairing.by_name([&](std::size_t place) { return float_name(names[place].node, kNodeEndings); },
+                    [](const domain::Layer& layer) { return layer.node_name; });
+    pairing.by_name(
+        [&](std::size_t place) { return float_name(names[place].result, kResultEndings); },
+        [](const domain::Layer& layer) {
+          return layer.output_names.empty() ? std::string() : layer.output_names.front();
+        });
   }
-  return placed;
+  pairing.by_order();
+  return pairing.count();
 }
 
 }  // namespace layerfarm::worker::toolchain

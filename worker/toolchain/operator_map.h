@@ -27,9 +27,20 @@ namespace layerfarm::worker::toolchain {
 [[nodiscard]] std::vector<std::optional<std::size_t>> align(
     const std::vector<std::string>& layers, const std::vector<std::string>& operators);
 
+/// What an operator of a quantized model is called; both may be empty.
+struct OperatorName {
+  std::string node;
+  std::string result;  ///< its first
+};
+
 /// Gives the layers their places among the operators of the quantized model's module, and the
 /// analysis these operators. Returns how many layers have one.
+///
+/// `names`: those of the computing operators, in order; others than the module has say nothing. The
+/// quantizer keeps node names and mostly those of results, but sorts the nodes anew, and then an
+/// alignment by op types takes one branch for another. So layers are found by name, and by `align`
+/// what is left.
 std::size_t place_layers(const std::vector<domain::SourceLocation>& module_operators,
-                         domain::ModelAnalysis& analysis);
+                         const std::vector<OperatorName>& names, domain::ModelAnalysis& analysis);
 
 }  // namespace layerfarm::worker::toolchain

@@ -53,9 +53,13 @@ def is_quantized(model):
     )
 
 
+def compute_nodes(model):
+    """What computes: neither conversions nor constants."""
+    return [node for node in model.graph.node if node.op_type not in QUANTIZERS + ("Constant",)]
+
+
 def compute_ops(model):
-    """Op types of what computes: neither conversions nor constants."""
-    return [node.op_type for node in model.graph.node if node.op_type not in QUANTIZERS + ("Constant",)]
+    return [node.op_type for node in compute_nodes(model)]
 
 
 def chosen_format(model, wanted):
@@ -334,8 +338,8 @@ def as_it_is(model, note, already=False, keep_as=None):
 def quantize_file(model, out, samples, wanted="qdq", per_channel=False, integers=False, keep=False):
     """Quantizes `model` (a ModelProto with its data) into the file `out`, which is written only when something was quantized, or with `keep`.
 
-    `samples`: the calibration feeds, or a function that makes them. Returns quantized, already, format, note, and the names of inputs and outputs in the
-    order of the float model's. Errors of the quantizer pass through.
+    `samples`: the calibration feeds, or a function that makes them. Returns quantized, already, format, note, the names of inputs and outputs in the
+    order of the float model's, and of a quantized model node name and first result of each operator. Errors of the quantizer pass through.
     """
     import onnx
     from onnxruntime import quantization
@@ -373,4 +377,5 @@ def quantize_file(model, out, samples, wanted="qdq", per_channel=False, integers
     finally:
         tempfile.tempdir = before
         shutil.rmtree(folder, ignore_errors=True)
-    return {"quantized": True, "already": False, "format": form, "note": "", **names_at_the_edge(result)}
+    operators = [[node.name, node.output[0] if node.output else ""] for node in compute_nodes(result)]
+    return {"quantized": True, "already": False, "format": form, "note": "", "operators": operators, **names_at_the_edge(result)}

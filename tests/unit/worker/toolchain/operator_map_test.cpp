@@ -107,7 +107,7 @@ TEST_CASE("layers get their places in the quantized module, and no two the same"
                       {6, 1, "QLinearConv"},
                       {7, 1, "QGemm"},
                       {8, 1, "DequantizeLinear"}},
-                     analysis) == 3);
+                     {}, analysis) == 3);
   CHECK(analysis.operators == 3);
   REQUIRE(analysis.locations.size() == 3);
   CHECK(analysis.locations[1] == domain::SourceLocation{6, 1, "Conv"});
@@ -123,4 +123,46 @@ TEST_CASE("models of thousands of layers are aligned in little time and memory")
   for (int i = 0; i < 4000; ++i) layers.emplace_back(i % 2 == 0 ? "Conv" : "Relu");
   const Types operators(2000, "Conv");
   CHECK(pairs(layers, operators).size() == 2000);
+}
+
+TEST_CASE("names tell which operator is a layer's, in whatever order they come") {
+  domain::ModelAnalysis analysis;
+  const auto add = [&](const std::string& op, const std::string& node, const std::string& result) {
+    domain::Layer one = layer(op);
+    one.node_name = node;
+    one.output_names = {result};
+    analysis.layers.push_back(one);
+  };
+  const auto places = [&] {
+    std::vector<int> out;
+    for (const domain::Layer& one : analysis.layers)
+      out.push_back(one.node_index ? static_cast<int>(*one.node_index) : -1);
+    return out;
+  };
+  // A block whose shortcut comes last in the float model, and second after the quantizer's sorting.
+  add("Conv", "a", "a_out");
+  add("Relu", "r", "r_out");
+  add("Conv", "b", "b_out");
+  add("Conv", "", "short");
+  add("Add", "", "sum");
+  const std::vector<domain::SourceLocation> module = {
+      {1, 1, "Conv"}, {2, 1, "Conv"}, {3, 1, "Conv"}, {4, 1, "Add"}};
+  CHECK(place_layers(
+            module,
+            {{"a", "r_out"}, {"", "short"}, {"b", "b_out"}, {"", "sum_QuantizeLinear_Input"}},
+            analysis) == 4);
+  CHECK(places() == std::vector<int>{0, -1, 2, 1, 3});
+  // In operator form names have other endings; where one is lost, order decides among what is left.
+  CHECK(place_layers(module,
+                     {{"a_quant", "r_out_quantized"},
+                      {"", "short_quantized"},
+                      {"b_quant", "b_out_quantized"},
+                      {"", "?"}},
+                     analysis) == 4);
+  CHECK(places() == std::vector<int>{0, -1, 2, 1, 3});
+  // A name of another op type's layer, one that two have, or a list of another length, say nothing.
+  CHECK(place_layers(module, {{"r", ""}, {"a", ""}, {"a", ""}, {"", ""}}, analysis) == 4);
+  CHECK(places() == std::vector<int>{0, -1, 1, 2, 3});
+  CHECK(place_layers(module, {{"b", ""}, {"a", ""}}, analysis) == 4);
+  CHECK(places() == std::vector<int>{0, -1, 1, 2, 3});
 }
