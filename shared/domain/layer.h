@@ -99,6 +99,8 @@ struct NodeRange {
 struct Segment {
   std::string executor;
   std::uint32_t operators = 0;  ///< how many of the model's it holds
+  /// By the number that its module names a node with (`n0`, `n1` ..): the operator, for people.
+  std::vector<std::string> nodes;
   friend bool operator==(const Segment&, const Segment&) = default;
 };
 

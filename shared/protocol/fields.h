@@ -137,6 +137,7 @@ template <typename V>
 void describe(V& v, Segment& s) {
   v.required("executor", s.executor);
   v.optional("operators", s.operators);
+  v.optional("nodes", s.nodes);
 }
 template <typename V>
 void describe(V& v, WholeRequest& w) {

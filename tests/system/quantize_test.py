@@ -30,6 +30,21 @@ def npz(path, **arrays):
 
 
 class Quantize(Farm):
+    def test_layers_of_one_kind_whose_order_the_quantizer_changes_are_found_by_name(self):
+        # The shortcut of a block comes behind its convolutions in the file, and before the second one in the quantizer's order.
+        weights = [("w1", 3), ("w2", 8), ("w3", 3)]
+        model = self.folder / "block.onnx"
+        model.write_bytes(onnx_model(
+            [("Conv", ["x", "w1"], ["c1"]), ("Conv", ["c1", "w2"], ["c2"]), ("Conv", ["x", "w3"], ["c3"]), ("Add", ["c2", "c3"], ["y"])],
+            [("x", 1, [1, 3, 4, 4])], [("y", 1, [1, 8, 4, 4])],
+            [(name, 1, [8, width, 1, 1], struct.pack(f"<{8 * width}f", *(0.01 * (i % 7 - 3) for i in range(8 * width)))) for name, width in weights]))
+        for form in ("qdq", "qoperator"):
+            with self.subTest(form):
+                done = self.discover(model, "ort-cpu", "--quantize", "--quant-format", form)
+                self.assertIn("Mapped 4/4 original layers to 4 quantized compute ops", done.stderr)
+                ops = self.report("block")["ops"]
+                self.assertEqual({layer: entry["_node_index"] for layer, entry in ops.items()}, {"Conv_c1": 0, "Conv_c2": 2, "Conv_c3": 1, "Add_y": 3})
+
     def test_layers_are_tested_quantized_and_fused_ones_leave_the_compiler_file(self):
         done = self.discover(CNN, "ort-cpu", "--quantize", "--full-integer")
         report = self.report("cnn_repeat")

@@ -146,8 +146,8 @@ class Splitter {
       std::unordered_set<std::size_t> taken;
       for (const std::size_t item : part.items)
         add_with_followers(placed[item], number, taken, group.nodes);
-      out.segments.push_back(
-          {names[part.executor], static_cast<std::uint32_t>(group.nodes.size())});
+      out.segments.push_back({names[part.executor], static_cast<std::uint32_t>(group.nodes.size()),
+                              node_names(group)});
     }
     set_results(out.groups);
     for (std::size_t i = 0; i < out.groups.size(); ++i)
@@ -233,10 +233,30 @@ class Splitter {
     out.ids.emplace_back("the whole model with its boundaries");
   }
 
-  static std::string span_of(const NodeGroup& group) {
-    const auto name_of = [](const pb::NodeProto& node) {
-      return node.op_type() + "_" + (node.output_size() == 0 ? node.name() : node.output(0));
+  static std::string name_of(const pb::NodeProto& node) {
+    return node.op_type() + "_" + (node.output_size() == 0 ? node.name() : node.output(0));
+  }
+
+  /// As canonical_layer numbers them: a node, then those of its bodies, which go by its name.
+  static std::vector<std::string> node_names(const NodeGroup& group) {
+    std::vector<std::string> out;
+    for (const pb::NodeProto* node : group.nodes)
+      out.insert(out.end(), 1 + nodes_in_bodies(*node), name_of(*node));
+    return out;
+  }
+  static std::size_t nodes_in_bodies(const pb::NodeProto& node) {
+    std::size_t out = 0;
+    const auto add = [&](const pb::GraphProto& body) {
+      for (const pb::NodeProto& inner : body.node()) out += 1 + nodes_in_bodies(inner);
     };
+    for (const pb::AttributeProto& attribute : node.attribute()) {
+      if (attribute.has_g()) add(attribute.g());
+      for (const pb::GraphProto& body : attribute.graphs()) add(body);
+    }
+    return out;
+  }
+
+  static std::string span_of(const NodeGroup& group) {
     const std::string first = name_of(*group.nodes.front());
     return group.nodes.size() == 1 ? first : first + " .. " + name_of(*group.nodes.back());
   }

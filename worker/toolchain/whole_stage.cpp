@@ -1,6 +1,7 @@
 #include "worker/toolchain/whole_stage.h"
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <optional>
 #include <set>
@@ -31,6 +32,26 @@ struct Value {
   TensorType type;
   std::string executor;  ///< that made it; empty for the model's inputs
 };
+
+/// Tools know a segment's nodes by the names in its module; people know the model's operators. Puts
+/// these behind each quoted `n7`.
+std::string with_operators(const std::string& text, const std::vector<std::string>& nodes) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    out += text[i];
+    if ((text[i] != '`' && text[i] != '\'' && text[i] != '"') || text[i + 1] != 'n') continue;
+    const char* const digits = text.data() + i + 2;
+    std::size_t number = 0;
+    const auto [end, error] = std::from_chars(digits, text.data() + text.size(), number);
+    if (error != std::errc() || end == text.data() + text.size() || *end != text[i] ||
+        number >= nodes.size())
+      continue;
+    out.append(text, i + 1, static_cast<std::size_t>(end - text.data()) - i);
+    out += " (" + nodes[number] + ")";
+    i = static_cast<std::size_t>(end - text.data());
+  }
+  return out;
+}
 
 class WholeStage {
  public:
@@ -64,6 +85,7 @@ class WholeStage {
   struct Step {
     const Layer* layer = nullptr;
     const domain::ExecutorSpec* executor = nullptr;
+    const std::vector<std::string>* nodes = nullptr;  ///< domain::Segment::nodes
     domain::SegmentRun run;
     std::optional<domain::Artifact> artifact;
   };
@@ -79,6 +101,7 @@ class WholeStage {
   }
   /// The end of one step is the end of all.
   bool end(const Step& step, Ending ending, domain::Diagnostic why, std::vector<Digest> lost) {
+    if (step.nodes != nullptr) why.text = with_operators(why.text, *step.nodes);
     if (steps_.size() > 1)
       why.text = step.layer->id + " on " + step.executor->name + ": " + why.text;
     return end(ending, std::move(why), std::move(lost));
@@ -142,6 +165,7 @@ class WholeStage {
       Step& step = steps_.emplace_back();
       step.layer = &model_.layers[i];
       step.executor = chip_.executor(model_.segments[i].executor);
+      step.nodes = &model_.segments[i].nodes;
       step.run.executor = model_.segments[i].executor;
       step.run.operators = model_.segments[i].operators;
       if (step.executor == nullptr) {

@@ -26,7 +26,7 @@ struct Whole {
       layer.input_names = {"x"};
       layer.output_names = {"y"};
     }
-    model.segments = {{"e0", 1}, {"e1", 1}};
+    model.segments = {{"e0", 1, {}}, {"e1", 1, {}}};
     for (const char* name : {"e0", "e1"}) chip.executors.emplace_back().name = name;
   }
   [[nodiscard]] base::Digest key() const {

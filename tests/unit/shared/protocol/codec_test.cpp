@@ -257,7 +257,7 @@ TEST_CASE("an analysis comes back as it was") {
   analysis.files = {{"m.onnx", digest(1), 5}};
   analysis.dim_names = {"batch"};
   analysis.layers = {a_layer()};
-  analysis.segments = {{"htp", 3}};
+  analysis.segments = {{"htp", 3, {"Conv_a", "Relu_b", "Add_c"}}};
   analysis.locations = {{17, 10, "Conv"}};
   analysis.notes = {"n"};
   analysis.subgraph = {2, 5};

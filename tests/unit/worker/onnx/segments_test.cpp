@@ -44,6 +44,13 @@ struct SegmentBench : OnnxBench {
   }
 };
 
+/// Executors and sizes.
+std::vector<domain::Segment> cut(const domain::ModelAnalysis& analysis) {
+  std::vector<domain::Segment> out = analysis.segments;
+  for (domain::Segment& segment : out) segment.nodes.clear();
+  return out;
+}
+
 const char* const kChain = R"((float[4] b, float[4] a) => (float[4] y) {
     s = Add(a, b)
     r = Relu(s)
@@ -56,7 +63,9 @@ const char* const kChain = R"((float[4] b, float[4] a) => (float[4] y) {
 TEST_CASE("a model is cut where its executor changes; the whole of it comes after its segments") {
   SegmentBench bench;
   const auto analysis = bench.split(graph_model(kChain), {"e0", "e1", "e0", "e0"});
-  CHECK(analysis.segments == std::vector<domain::Segment>{{"e0", 1}, {"e1", 1}, {"e0", 2}});
+  CHECK(analysis.segments == std::vector<domain::Segment>{{"e0", 1, {"Add_s"}},
+                                                          {"e1", 1, {"Relu_r"}},
+                                                          {"e0", 2, {"Mul_m", "Sigmoid_y"}}});
   CHECK(bench.ops(analysis) ==
         Names{"Add", "Relu", "Mul Sigmoid", "Add Relu Mul Sigmoid", "Add Relu Mul Sigmoid"});
   const auto& last = analysis.layers[2];
@@ -105,7 +114,7 @@ TEST_CASE("what is constant or leads nowhere is in no segment, but stays in the 
     y = Relu(z)
   })"),
                                     {"e1", "e0", "e1", "e0"});
-  CHECK(analysis.segments == std::vector<domain::Segment>{{"e0", 2}});
+  CHECK(cut(analysis) == std::vector<domain::Segment>{{"e0", 2, {}}});
   CHECK(bench.ops(analysis) == Names{"Reshape Relu", "Concat Reshape Sigmoid Relu"});
   CHECK(analysis.layers[0].input_names == Names{"x"});
   CHECK(analysis.layers[1].output_names == Names{"y"});
@@ -121,7 +130,7 @@ TEST_CASE("a value that two segments take, and one that the model gives, leave t
     y = Add(t, r)
   })"),
                                     {"e0", "e0", "e1", "e0"});
-  CHECK(analysis.segments == std::vector<domain::Segment>{{"e0", 2}, {"e1", 1}, {"e0", 1}});
+  CHECK(cut(analysis) == std::vector<domain::Segment>{{"e0", 2, {}}, {"e1", 1, {}}, {"e0", 1, {}}});
   CHECK(analysis.layers[0].output_names == Names{"r", "s"});
   CHECK(analysis.layers[3].output_names == Names{"y", "r"});  // as the model has them
   CHECK(analysis.layers[4].output_names == Names{"y", "r", "s", "t"});
@@ -151,6 +160,11 @@ TEST_CASE("values that only a body uses pass a boundary too") {
   REQUIRE(analysis.segments.size() == 2);
   CHECK(analysis.layers[0].output_names == Names{"r"});
   CHECK(analysis.layers[1].input_names == Names{"c", "r"});
+  // A body's nodes have numbers too, and stand for the operator that they are in.
+  CHECK(analysis.segments[1].nodes == Names{"If_y", "If_y", "If_y"});
+  const auto module = bench.module(analysis.layers[1].module);
+  CHECK(module.graph().node(0).name() == "n0");
+  CHECK(module.graph().node(0).attribute(1).g().node(0).name() == "n2");
 }
 
 TEST_CASE("the conversions around a quantized operator go where it goes") {
@@ -165,7 +179,8 @@ TEST_CASE("the conversions around a quantized operator go where it goes") {
   })",
                                  19);
   const auto analysis = bench.split(model, {"host", "", "htp", "", "host"}, domain::LayerUnit::Qdq);
-  CHECK(analysis.segments == std::vector<domain::Segment>{{"host", 1}, {"htp", 3}, {"host", 1}});
+  CHECK(cut(analysis) ==
+        std::vector<domain::Segment>{{"host", 1, {}}, {"htp", 3, {}}, {"host", 1, {}}});
 }
 
 TEST_CASE("of a quantized model what computes is assigned, conversions and the rest follow it") {
@@ -196,13 +211,13 @@ TEST_CASE("of a quantized model what computes is assigned, conversions and the r
   // Relu has none of its own and goes with what it takes; first and last conversion go along.
   const auto answer = split({"htp", "", "host"});
   REQUIRE(answer);
-  CHECK(answer->analysis.segments == std::vector<domain::Segment>{{"htp", 7}, {"host", 4}});
+  CHECK(cut(answer->analysis) == std::vector<domain::Segment>{{"htp", 7, {}}, {"host", 4, {}}});
   // What leaves a segment is quantized, as it was in between.
   CHECK(answer->analysis.layers[0].output_names == Names{"rq"});
   CHECK(answer->analysis.layers[1].input_names == Names{"rq"});
-  CHECK(split({"", "host", "htp"})->analysis.segments ==
-        std::vector<domain::Segment>{{"host", 7}, {"htp", 4}});
-  CHECK(split({"", "", ""})->analysis.segments == std::vector<domain::Segment>{{"", 11}});
+  CHECK(cut(split({"", "host", "htp"})->analysis) ==
+        std::vector<domain::Segment>{{"host", 7, {}}, {"htp", 4, {}}});
+  CHECK(cut(split({"", "", ""})->analysis) == std::vector<domain::Segment>{{"", 11, {}}});
   const auto refused = split({"htp", "host"});
   REQUIRE_FALSE(refused);
   CHECK(refused.error().text() == "the assignment is of 2 operators, the quantized model has 3");
@@ -241,8 +256,8 @@ TEST_CASE("dequantized weights and values are made in each segment that takes th
                                    .shapes_folder = {}});
   REQUIRE(answer);
   const auto& layers = answer->analysis.layers;
-  CHECK(answer->analysis.segments ==
-        std::vector<domain::Segment>{{"htp", 5}, {"host", 3}, {"htp", 11}});
+  CHECK(cut(answer->analysis) ==
+        std::vector<domain::Segment>{{"htp", 5, {}}, {"host", 3, {}}, {"htp", 11, {}}});
   CHECK(layers[0].output_names == Names{"aq"});
   CHECK(layers[1].input_names == Names{"aq"});
   CHECK(layers[1].output_names == Names{"cq"});

@@ -38,6 +38,7 @@ class FakeToolchain final : public Toolchain {
   std::vector<std::string> map;
   const base::BlobFolder* blobs = nullptr;
 
+  std::string says = "gone";
   [[nodiscard]] std::string_view name() const override { return "fake"; }
   [[nodiscard]] Needs needs(const domain::ChipSpec&) const override { return wanted; }
   [[nodiscard]] Probe probe(const domain::ChipSpec&) const override { return {}; }
@@ -72,7 +73,7 @@ class FakeToolchain final : public Toolchain {
     RunResult out;
     out.ending = run_endings.contains(id) ? run_endings[id] : Ending::Done;
     if (out.ending != Ending::Done) {
-      out.diagnostic = {.where = "run", .cause = "crashed: SIGSEGV", .text = "gone", .raw = {}};
+      out.diagnostic = {.where = "run", .cause = "crashed: SIGSEGV", .text = says, .raw = {}};
       return out;
     }
     out.run_us = 5;
@@ -110,7 +111,7 @@ struct WholeBench : test::ToolBench {
     add("s3", {"b", "a"}, {"y"});
     add("whole", {"x"}, {"y"});
     add("probed", {"x"}, {"y", "a", "b"});
-    model.segments = {{"e0", 1}, {"e1", 2}, {"e0", 3}};
+    model.segments = {{"e0", 1, {"Add_a"}}, {"e1", 2, {"Neg_b", "If_b"}}, {"e0", 3, {}}};
     model.operators = 6;
     tool.gives = {{"s1", {floats({7, 7})}},
                   {"s2", {floats({8, 8})}},
@@ -223,6 +224,15 @@ TEST_CASE_FIXTURE(WholeBench, "a segment that fails says which it is, and nothin
   CHECK(refused.ending == Ending::Refused);
   CHECK(refused.diagnostic.where == "compile");
   CHECK(refused.diagnostic.text == "s3 on e0: no");
+}
+
+TEST_CASE_FIXTURE(WholeBench,
+                  "nodes that a tool names by number are told as the model's operators") {
+  tool.run_endings["s2"] = Ending::Crashed;
+  tool.says = "node `n1` of n0, not 'n0'; no \"n2\", 'n', 'n1, n1' or `n1x`, at the end `n0";
+  CHECK(go().diagnostic.text ==
+        "s2 on e1: node `n1` (If_b) of n0, not 'n0' (Neg_b); no \"n2\", 'n', 'n1, n1' or `n1x`, at "
+        "the end `n0");
 }
 
 TEST_CASE_FIXTURE(WholeBench, "a toolchain with a map gets the model as it is, and its executors") {
