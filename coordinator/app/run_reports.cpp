@@ -15,6 +15,7 @@ using base::fail;
 using base::Result;
 using plan::CaseSettled;
 using plan::How;
+namespace json = report::json;
 
 namespace {
 
@@ -28,18 +29,35 @@ constexpr base::Duration kWellAgain = std::chrono::seconds(10);
 /// The engine that makes references wherever it can.
 constexpr std::string_view kReferenceEngine = "onnxruntime";
 
-/// What an old report says, as planning minds it.
-plan::OldReport old_report(const report::ReportPaths& paths) {
-  plan::OldReport out;
-  auto file = report::load_config(paths.report);
-  if (!file) return out;
-  for (const report::Op& op : report::ops_of(*file)) {
-    for (const report::OpResult& result : op.results) {
-      if (const auto status = domain::status_from_name(result.status))
-        out.statuses[op.id][result.executor] = *status;
+/// A success says nothing where more is asked for now than when it was judged.
+bool asks_for_more(const domain::Tolerance& now, const json::Value& result) {
+  const json::Value* then = result.get("tolerance_used");
+  if (then == nullptr) return false;
+  return now.fp_avg_tol < then->get_number("fp_avg_tol").value_or(now.fp_avg_tol) ||
+         now.fp_max_tol < then->get_number("fp_max_tol").value_or(now.fp_max_tol) ||
+         now.fp_abs_tol_frac < then->get_number("fp_abs_tol_frac").value_or(0.0);
+}
+
+/// What an old report says of cases, as planning minds it. `old` has the edits.
+void add_statuses(plan::OldReport& old, const ReportSetup& setup) {
+  const auto file = report::load_config(setup.paths.report);
+  if (!file) return;
+  const json::Value* ops = file->get("ops");
+  if (ops == nullptr || !ops->object()) return;
+  for (const json::Member& op : *ops->object()) {
+    const json::Value* tested = op.value.get("executors");
+    if (tested == nullptr || !tested->object()) continue;
+    const auto edit = old.edits.find(op.key);
+    for (const json::Member& result : *tested->object()) {
+      const auto status = domain::status_from_name(result.value.get_text("status"));
+      const domain::ExecutorSpec* executor = setup.chip->spec.executor(result.key);
+      if (!status || executor == nullptr) continue;
+      const domain::Tolerance now = plan::tolerance_in_force(
+          *executor, setup.options.tolerance, edit == old.edits.end() ? nullptr : &edit->second);
+      if (*status == domain::Status::Success && asks_for_more(now, result.value)) continue;
+      old.statuses[op.key][result.key] = *status;
     }
   }
-  return out;
 }
 
 /// Edited tolerances as the state has understood them.
@@ -81,6 +99,7 @@ Result<OpenedReport> open_report(ReportSetup setup) {
   plan.chip = with_tolerances(setup.chip->spec, setup.options.tolerance);
   plan.layers = std::move(facts.layers);
   plan.settings = setup.settings;
+  plan.model_digest = setup.model->model_digest.hex();
   plan.subgraph = setup.model->subgraph;
   plan.quantization = quantization_counts(*setup.model);
   if (pooling_is_fused(setup.settings) && !setup.model->subgraph) {
@@ -97,8 +116,8 @@ Result<OpenedReport> open_report(ReportSetup setup) {
   auto takeover = out.report.writer->load();
   if (!takeover) return fail(takeover.error());
   out.takeover = std::move(*takeover);
-  if (out.takeover.set_aside.empty()) out.old = old_report(setup.paths);
   add_edits(out.old, *out.report.state, out.takeover.tolerances);
+  if (out.takeover.set_aside.empty()) add_statuses(out.old, setup);
   out.report.settled.resize(setup.model->layers.size() * setup.chip->spec.executors.size());
   out.report.setup = std::move(setup);
   return out;

@@ -33,20 +33,20 @@ void find_sources(BookFile& file, const BookRequest& request) {
   file.next_copy.assign(layers.size(), kNone);
   const OldReport* old =
       file.chip < request.given.old.size() ? &request.given.old[file.chip] : nullptr;
-  std::unordered_map<Digest, std::uint32_t> loose;
-  // Equal in everything is equal work judged alike.
-  std::map<std::tuple<std::uint32_t, std::optional<double>, std::optional<double>>, std::uint32_t>
-      exact;
+  // A copy is judged as its source is: by one tolerance. Equal in everything is equal work.
+  using Tolerances = std::tuple<std::optional<double>, std::optional<double>>;
+  std::map<std::tuple<Digest, Tolerances>, std::uint32_t> loose;
+  std::map<std::tuple<std::uint32_t, Tolerances>, std::uint32_t> exact;
   std::vector<std::uint32_t> last(layers.size(), kNone);
   for (std::uint32_t i = 0; i < layers.size(); ++i) {
     if (!request.selected[i] || !layers[i].problem.empty()) continue;
     const ToleranceEdit* found = edit_of(old, layers[i]);
-    const ToleranceEdit edit = found == nullptr ? ToleranceEdit{} : *found;
+    const Tolerances edit =
+        found == nullptr ? Tolerances{} : Tolerances{found->fp_avg_tol, found->fp_max_tol};
     const std::uint32_t source =
         options.dedup == Dedup::Loose
-            ? loose.try_emplace(layers[i].loose_signature, i).first->second
-            : exact.try_emplace({request.work[i], edit.fp_avg_tol, edit.fp_max_tol}, i)
-                  .first->second;
+            ? loose.try_emplace({layers[i].loose_signature, edit}, i).first->second
+            : exact.try_emplace({request.work[i], edit}, i).first->second;
     file.source[i] = source;
     if (source != i) file.next_copy[last[source] == kNone ? source : last[source]] = i;
     last[source] = i;

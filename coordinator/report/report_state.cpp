@@ -14,10 +14,11 @@ constexpr std::string_view kVersion = "1.1";
 constexpr std::size_t kLargeReport = 2000;  ///< layers
 constexpr int kResultDepth = 4;             ///< nesting of a member of `executors`
 
-constexpr std::array<std::string_view, 20> kTopKeys = {"version",
+constexpr std::array<std::string_view, 21> kTopKeys = {"version",
                                                        "default_tolerance",
                                                        "ops",
                                                        "model_name",
+                                                       "_model_digest",
                                                        "_subgraph",
                                                        "_chip",
                                                        "_executors",
@@ -120,6 +121,10 @@ Takeover ReportState::take_over(const json::Value& report) {
     // Whoever completes the files of a run that was cut short knows its results, not its settings.
     if (settings && plan_.settings.is_null()) plan_.settings = *settings;
     if (settings) takeover.set_aside = settings_difference(*settings, plan_.settings);
+    const std::string_view model = report.get_text("_model_digest");
+    if (takeover.set_aside.empty() && !model.empty() && !plan_.model_digest.empty() &&
+        model != plan_.model_digest)
+      takeover.set_aside = "the model's content has changed since";
   }
   const bool fits = takeover.set_aside.empty();
   const std::size_t results = count_results(report);
@@ -289,23 +294,23 @@ std::optional<std::string> ReportState::recommendation(const Entry& entry,
   if (entry.edited) return entry.edit;
   if (entry.facts.no_recommendation) return std::nullopt;
   bool tested = false;
-  std::array<Candidate, 16> candidates;
-  std::size_t count = 0;
+  std::vector<Candidate> candidates;
+  candidates.reserve(plan_.chip.executors.size());
+  const bool timed = times_compare(plan_.chip);
   for (const std::size_t i : slots) {
     const Slot& slot = entry.slots[i];
     tested = tested || slot.origin == Slot::Origin::Run;
     // Executors that the chip does not have cannot be recommended.
-    if (i < plan_.chip.executors.size() && count < candidates.size()) {
-      candidates[count++] = {executors_[i], slot.status,
-                             times_compare(plan_.chip) ? slot.runtime_ms : std::nullopt};
-    }
+    if (i < plan_.chip.executors.size())
+      candidates.push_back({executors_[i], slot.status, timed ? slot.runtime_ms : std::nullopt});
   }
   if (entry.recommended_in_file && !tested && !hidden) return entry.file_recommendation;
-  return recommend(std::span(candidates).first(count), plan_.rule);
+  return recommend(candidates, plan_.rule);
 }
 
 void ReportState::write_head(json::Builder& out) const {
   out.text("model_name", plan_.model_name);
+  if (!plan_.model_digest.empty()) out.text("_model_digest", plan_.model_digest);
   if (plan_.subgraph) {
     out.value("_subgraph", json::Array{json::Value(std::int64_t{plan_.subgraph->first}),
                                        json::Value(std::int64_t{plan_.subgraph->last})});

@@ -44,6 +44,7 @@ struct ReportPlan {
   std::vector<LayerFacts> layers;  ///< all layers of the model, by `orig_index`
   std::optional<domain::NodeRange> subgraph;  ///< the report is of this part of the model alone
   json::Value settings;                       ///< `_settings`: an object
+  std::string model_digest;  ///< of the model's content, external data included; empty = not known
   json::Value quantization;  ///< `_quantization`: how many layers are quantized; null = none
   std::string reference;     ///< engine that makes the references
   std::vector<std::pair<std::string, std::string>> tools;  ///< name -> version

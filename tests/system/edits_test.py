@@ -154,6 +154,31 @@ class OtherSettings(Reports):
         self.assertNotIn("set aside", done.stderr)
         self.assertEqual(self.report("net"), before)
 
+    def test_results_of_another_model_of_the_name_are_set_aside(self):
+        model = self.batch_model()
+        self.discover(model, "ort-cpu", code=0)
+        model.write_bytes(model.read_bytes().replace(b"Exp", b"Neg"))
+        done = self.discover(model, "ort-cpu", "--skip-mode", code=0)
+        self.assertIn(f"[ExecutorJSON] 6 result(s) in {self.report_path('net')} are set aside: the model's content has changed since\n", done.stderr)
+        self.assertEqual({layer: list(entry["executors"]) for layer, entry in self.report("net")["ops"].items()},
+                         {"Relu_r": ["cpu"], "Add_s": ["cpu"], "Neg_y": ["cpu"]})
+        # Equal layers come from the store at once.
+        self.assertIn("Results: 1 fresh, 2 from the store", done.stderr)
+
+    def test_in_skip_mode_a_success_counts_only_for_what_was_asked_then(self):
+        strict = ("--tolerance-avg", "1e-12", "--tolerance-max", "1e-12", "--tolerance-abs-frac", "0")
+        self.discover("gen_repeat_cnn", "ort-cpu", "--executors", "cpu-noopt", "--tolerance-avg", "0.5", "--tolerance-max", "0.5", code=0)
+        self.discover("gen_repeat_cnn", "ort-cpu", "--executors", "cpu-noopt", "--skip-mode", *strict, code=1)
+        statuses = {result["status"] for entry in self.report("gen_repeat_cnn")["ops"].values() for result in entry["executors"].values()}
+        self.assertEqual(statuses, {"success", "difference"})
+        tolerances = {json.dumps(result["tolerance_used"]) for entry in self.report("gen_repeat_cnn")["ops"].values()
+                      for result in entry["executors"].values()}
+        self.assertEqual(tolerances, {'{"fp_avg_tol": 1e-12, "fp_max_tol": 1e-12}'})
+        # Where no more is asked than then, it counts: only what failed is judged anew.
+        failed = sum(entry["executors"]["cpu-noopt"]["status"] == "difference" for entry in self.report("gen_repeat_cnn")["ops"].values())
+        done = self.discover("gen_repeat_cnn", "ort-cpu", "--executors", "cpu-noopt", "--skip-mode", code=0)
+        self.assertIn(f"Results: 0 fresh, {failed} from the store", done.stderr)
+
     def test_a_report_that_names_no_settings_is_taken_with_a_note(self):
         model = self.batch_model()
         self.discover(model, "ort-cpu", code=0)

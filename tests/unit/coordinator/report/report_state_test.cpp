@@ -350,6 +350,35 @@ TEST_CASE("results of other settings leave the file, hand edits stay, and the re
   CHECK_FALSE(takeover.no_settings);
 }
 
+TEST_CASE("results of another content of the model leave the file too, where both are known") {
+  ReportPlan plan = plan_of(1);
+  plan.model_digest = "aa";
+  ReportState old(plan);
+  old.settle(0, 0, result(kSuccess));
+  json::Value file = report_of(old);
+  CHECK(file.get_text("_model_digest") == "aa");
+  ReportState same(plan);
+  CHECK(same.take_over(file).set_aside.empty());
+  CHECK(same.has_old_success(0));
+  plan.model_digest = "bb";
+  ReportState other(plan);
+  CHECK(other.take_over(file).set_aside == "the model's content has changed since");
+  CHECK_FALSE(other.has_old_success(0));
+  CHECK(report_of(other).get_text("_model_digest") == "bb");
+  // As an older version wrote it.
+  file.object()->erase("_model_digest");
+  ReportState silent(plan);
+  CHECK(silent.take_over(file).set_aside.empty());
+}
+
+TEST_CASE("each executor of a long list can be recommended") {
+  std::vector<std::string> executors;
+  for (int i = 0; i < 40; ++i) executors.push_back("e" + std::to_string(i));
+  ReportState state(plan_of(1, executors));
+  for (std::size_t i = 0; i < 40; ++i) state.settle(0, i, result(i < 39 ? kError : kSuccess));
+  CHECK(recommended(report_of(state), "Conv_0") == "e39");
+}
+
 TEST_CASE("a person's word about a layer that other settings do not make comes back with it") {
   json::Value file = parsed(R"({"_settings": {"layer_unit": "qdq"}, "ops": {
     "Conv_0": {"executors": {"host": {"status": "success"}}, "recommended_executor": "htp"},
