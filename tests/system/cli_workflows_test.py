@@ -114,7 +114,7 @@ class Discover(Shared):
 
     def test_the_report_says_of_every_layer_what_was_found(self):
         report = self.read(FILES[1])
-        self.assertEqual(list(report), ["version", "default_tolerance", "ops", "model_name", "_chip", "_executors", "_evidence", "_settings",
+        self.assertEqual(list(report), ["version", "default_tolerance", "ops", "model_name", "_model_digest", "_chip", "_executors", "_evidence", "_settings",
                                         "_default_tolerances", "_reference", "_tools", "_assignments", "discovery_report", "has_critical_failures",
                                         "final_report_text"])
         self.assertEqual(report["version"], "1.1")
