@@ -22,6 +22,7 @@
 #include "coordinator/report/compiler_map.h"
 #include "coordinator/report/folder_lock.h"
 #include "coordinator/report/log_lines.h"
+#include "coordinator/report/ops.h"
 #include "coordinator/report/report_files.h"
 #include "coordinator/report/report_state.h"
 #include "coordinator/store/cache.h"
@@ -100,10 +101,10 @@ std::string chip_name(const report::AssignmentSource& source, const RunOptions& 
 }
 
 Result<void> check_chip(const report::AssignmentSource& source, const domain::ChipSpec& chip) {
-  const std::string_view there = source.content.get_text("_chip");
+  const std::string there = report::chip_of(source.content, chip);
   if (there.empty() || there == chip.name) return {};
-  return fail(ErrorCode::Incompatible, source.path.string() + " is of chip " + std::string(there) +
-                                           ", not of " + chip.name +
+  return fail(ErrorCode::Incompatible, source.path.string() + " is of chip " + there + ", not of " +
+                                           chip.name +
                                            ": its executors mean nothing there; discover with "
                                            "--chip " +
                                            chip.name + " first");

@@ -5,6 +5,8 @@
 #include <system_error>
 #include <utility>
 
+#include "coordinator/report/folder_lock.h"
+#include "coordinator/report/ops.h"
 #include "coordinator/report/report_files.h"
 
 namespace layerfarm::coordinator::app {
@@ -16,10 +18,10 @@ using base::Result;
 
 namespace {
 
-/// The chip that a report names; empty when there is no report, or it names none.
-Result<std::string> chip_in(const fs::path& path) {
+/// The chip that a report is of; empty when there is no report, or it does not tell.
+Result<std::string> chip_in(const fs::path& path, const domain::ChipSpec& ours) {
   const auto file = report::load_config(path);
-  if (file) return std::string(file->get_text("_chip"));
+  if (file) return report::chip_of(*file, ours);
   if (file.error().code == ErrorCode::NotFound) return std::string();
   return fail(file.error());
 }
@@ -54,7 +56,7 @@ plan::PlanOptions plan_options_of(const DiscoverOptions& options) {
 Result<std::vector<OpenedReport>> ModelReports::open(const Reading& reading) {
   std::vector<OpenedReport> out;
   for (const auto& chip : request_.chips) {
-    auto paths = place(reading, chip->spec.name);
+    auto paths = place(reading, chip->spec);
     if (!paths) return fail(paths.error());
     auto opened = open_report(setup(reading, chip, std::move(*paths)));
     if (!opened) return fail(opened.error());
@@ -64,7 +66,9 @@ Result<std::vector<OpenedReport>> ModelReports::open(const Reading& reading) {
   return out;
 }
 
-Result<report::ReportPaths> ModelReports::place(const Reading& reading, const std::string& chip) {
+Result<report::ReportPaths> ModelReports::place(const Reading& reading,
+                                                const domain::ChipSpec& spec) {
+  const std::string& chip = spec.name;
   const ModelFile& model = reading.file;
   const bool dry_run = request_.options.dry_run;
   fs::path folder = request_.output_folder / model.folder;
@@ -77,12 +81,20 @@ Result<report::ReportPaths> ModelReports::place(const Reading& reading, const st
   if (error)
     return fail(ErrorCode::Internal,
                 "cannot make the folder " + folder.string() + ": " + error.message());
-  if (request_.chips.size() > 1) return take_single(reading, chip, paths);
+  if (request_.chips.size() > 1) return take_single(reading, spec, paths);
   // One chip takes the classic names; another chip's files there move out of the way (design.md,
-  // section 8).
-  auto there = chip_in(paths.report);
+  // section 8). Where one of the two has files in its folder already, each stays where it is.
+  auto there = chip_in(paths.report, spec);
   if (!there) return fail(there.error());
   if (there->empty() || *there == chip) return paths;
+  const report::ReportPaths own = report::in_chip_folder(paths, chip);
+  if (fs::exists(own.report, error) ||
+      fs::exists(report::in_chip_folder(paths, *there).report, error)) {
+    if (!dry_run) fs::create_directories(own.report.parent_path(), error);
+    console_.say("[ExecutorJSON] " + paths.report.string() + " is of chip " + *there +
+                 " and stays as it is; this run goes on with " + own.report.string());
+    return own;
+  }
   auto moves = report::moves_aside(paths, *there);
   if (!moves) return fail(moves.error());
   if (auto moved = move(*moves, "results of chip " + *there); !moved) return fail(moved.error());
@@ -92,12 +104,13 @@ Result<report::ReportPaths> ModelReports::place(const Reading& reading, const st
 /// Of several chips each has a folder. What a run of this chip alone has left under the classic
 /// names goes on there, or nobody would look at it again. Where the report is to be read.
 Result<report::ReportPaths> ModelReports::take_single(const Reading& reading,
-                                                      const std::string& chip,
+                                                      const domain::ChipSpec& spec,
                                                       const report::ReportPaths& paths) {
+  const std::string& chip = spec.name;
   const report::ReportPaths single =
       report::report_paths(request_.output_folder / reading.file.folder, reading.file.name,
                            report::subgraph_suffix(reading.model->subgraph));
-  const auto there = chip_in(single.report);
+  const auto there = chip_in(single.report, spec);
   if (!there || *there != chip) return paths;
   std::error_code error;
   if (fs::exists(paths.report, error)) {
@@ -114,7 +127,10 @@ Result<report::ReportPaths> ModelReports::take_single(const Reading& reading,
 
 Result<void> ModelReports::move(const std::vector<report::Move>& moves, const std::string& what) {
   const bool dry_run = request_.options.dry_run;
-  if (!dry_run) {
+  if (!dry_run && !moves.empty()) {
+    // Not while a run of that chip is writing them.
+    const auto lock = report::FolderLock::take(moves.front().from.parent_path());
+    if (!lock) return fail(lock.error());
     if (auto moved = report::carry_out(moves); !moved) return fail(moved.error());
   }
   for (const report::Move& one : moves)

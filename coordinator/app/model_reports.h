@@ -31,9 +31,9 @@ class ModelReports {
 
  private:
   [[nodiscard]] base::Result<report::ReportPaths> place(const Reading& reading,
-                                                        const std::string& chip);
+                                                        const domain::ChipSpec& spec);
   [[nodiscard]] base::Result<report::ReportPaths> take_single(const Reading& reading,
-                                                              const std::string& chip,
+                                                              const domain::ChipSpec& spec,
                                                               const report::ReportPaths& paths);
   [[nodiscard]] base::Result<void> move(const std::vector<report::Move>& moves,
                                         const std::string& what);

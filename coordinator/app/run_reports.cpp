@@ -115,6 +115,7 @@ Result<OpenedReport> open_report(ReportSetup setup) {
   out.report.writer = std::make_unique<report::ReportWriter>(*out.report.state, setup.paths);
   auto takeover = out.report.writer->load();
   if (!takeover) return fail(takeover.error());
+  setup.paths = out.report.writer->paths();
   out.takeover = std::move(*takeover);
   add_edits(out.old, *out.report.state, out.takeover.tolerances);
   if (out.takeover.set_aside.empty()) add_statuses(out.old, setup);
@@ -315,6 +316,10 @@ bool RunReports::write(OpenReport& report, report::Phase phase) {
     report.trouble = written.error().text();
     report.well_since.reset();
     return false;
+  }
+  if (!written->moved.empty()) {
+    report.setup.paths = report.writer->paths();
+    console_.say("[ExecutorJSON] " + report.setup.line_start() + written->moved);
   }
   if (!report.trouble.empty()) say_when_over(report, phase);
   for (const std::string& warning : written->warnings)

@@ -10,6 +10,7 @@ namespace layerfarm::coordinator::report {
 namespace {
 
 constexpr std::string_view kClassicExecutors[] = {"nss", "css", "host"};
+constexpr std::string_view kClassicChip = "SL2610";
 
 bool contains(const std::vector<std::string>& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -119,6 +120,29 @@ std::vector<std::string> executors_of(const json::Value& report) {
     }
   }
   return names;
+}
+
+std::string chip_of(const json::Value& report, const domain::ChipSpec& ours) {
+  const std::string_view named = report.get_text("_chip");
+  const json::Object* entries = member_object(report, "ops");
+  if (!named.empty() || !entries) return std::string(named);
+  const auto is_classic = [](std::string_view name) {
+    return std::find(std::begin(kClassicExecutors), std::end(kClassicExecutors), name) !=
+           std::end(kClassicExecutors);
+  };
+  bool foreign = false;
+  for (const json::Member& entry : *entries) {
+    const json::Object* tested = member_object(entry.value, "executors");
+    if (!tested) continue;
+    for (const json::Member& result : *tested) {
+      if (!is_classic(result.key)) return {};
+      foreign = foreign || ours.executor(result.key) == nullptr;
+    }
+  }
+  const bool ours_is_classic =
+      std::all_of(ours.executors.begin(), ours.executors.end(),
+                  [&](const domain::ExecutorSpec& executor) { return is_classic(executor.name); });
+  return foreign && !ours_is_classic ? std::string(kClassicChip) : std::string();
 }
 
 std::vector<Op> ops_of(const json::Value& report) {

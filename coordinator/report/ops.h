@@ -37,6 +37,10 @@ struct Op {
 [[nodiscard]] std::vector<std::string> chip_executors_of(const json::Value& report);
 /// The same, then any others found in `ops`.
 [[nodiscard]] std::vector<std::string> executors_of(const json::Value& report);
+/// The chip that a report's results are of, as far as that can be told: its `_chip`; where it has
+/// none, as the original writes it, the original's chip when only nss, css and host were tested and
+/// `ours` lacks one of these and has others. Empty: they may be of ours.
+[[nodiscard]] std::string chip_of(const json::Value& report, const domain::ChipSpec& ours);
 /// The entries in file order.
 [[nodiscard]] std::vector<Op> ops_of(const json::Value& report);
 /// A stored recommendation: null, empty and the text "null" of older tools all mean none.

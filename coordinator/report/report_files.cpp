@@ -138,18 +138,25 @@ base::Result<fs::path> find_config(const fs::path& folder, std::string_view mode
   return found;
 }
 
+ReportPaths in_chip_folder(const ReportPaths& paths, const std::string& chip) {
+  const auto moved = [&](const fs::path& path) {
+    return path.parent_path() / chip / path.filename();
+  };
+  return {moved(paths.report), moved(paths.compiler), moved(paths.macs)};
+}
+
 base::Result<std::vector<Move>> moves_aside(const ReportPaths& paths, const std::string& chip) {
-  const fs::path folder = paths.report.parent_path() / chip;
+  const ReportPaths to = in_chip_folder(paths, chip);
   std::error_code error;
-  if (fs::exists(folder / paths.report.filename(), error)) {
+  if (fs::exists(to.report, error)) {
     return base::fail(base::ErrorCode::InvalidInput,
                       paths.report.string() + " is of chip " + chip + ", and " +
-                          (folder / paths.report.filename()).string() +
-                          " is there already; move one of them away");
+                          to.report.string() + " is there already; move one of them away");
   }
   std::vector<Move> out;
-  for (const fs::path& from : {paths.report, paths.compiler, paths.macs}) {
-    if (fs::exists(from, error)) out.push_back({from, folder / from.filename()});
+  for (const Move& move : {Move{paths.report, to.report}, Move{paths.compiler, to.compiler},
+                           Move{paths.macs, to.macs}}) {
+    if (fs::exists(move.from, error)) out.push_back(move);
   }
   return out;
 }

@@ -70,6 +70,9 @@ struct FileState {
                                                               std::string_view chip,
                                                               std::string_view suffix = "");
 
+/// The same files in `<their folder>/<chip>/`.
+[[nodiscard]] ReportPaths in_chip_folder(const ReportPaths& paths, const std::string& chip);
+
 struct Move {
   std::filesystem::path from;
   std::filesystem::path to;

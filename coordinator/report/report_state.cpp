@@ -111,12 +111,12 @@ std::size_t ReportState::entry_place(const std::string& id) {
 Takeover ReportState::take_over(const json::Value& report) {
   ++revision_;
   Takeover takeover;
-  const std::string_view chip = report.get_text("_chip");
+  const std::string chip = chip_of(report, plan_.chip);
   const bool same_chip = chip.empty() || chip == plan_.chip.name;
   const json::Value* settings = report.get("_settings");
   if (!same_chip) {
     // Its executors are not ours: nothing in it means anything here.
-    takeover.set_aside = "chip: " + std::string(chip) + " there, " + plan_.chip.name + " here";
+    takeover.set_aside = "chip: " + chip + " there, " + plan_.chip.name + " here";
   } else {
     // Whoever completes the files of a run that was cut short knows its results, not its settings.
     if (settings && plan_.settings.is_null()) plan_.settings = *settings;

@@ -1,8 +1,11 @@
 #include "coordinator/report/report_writer.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <system_error>
 
 #include "coordinator/report/folder_lock.h"
+#include "coordinator/report/ops.h"
 
 namespace layerfarm::coordinator::report {
 namespace {
@@ -17,7 +20,37 @@ base::Duration write_interval(base::Duration last_cost) {
   return std::max<base::Duration>(std::chrono::seconds(1), last_cost * 20);
 }
 
+/// Runs of two chips into one folder, one behind the other, have the classic names and a folder
+/// (ModelReports). At once they must not replace each other's files: whoever finds the other's
+/// there, or its own moved away, goes on in its own folder. Says so, once.
+std::string ReportWriter::make_way() {
+  const std::string& chip = state_.plan().chip.name;
+  const ReportPaths own = in_chip_folder(paths_, chip);
+  if (paths_.report.parent_path().filename() == chip) return {};
+  const auto now = file_state(paths_.report);
+  std::string other;
+  if (now) {
+    if (now == seen_) return {};
+    const auto report = load_config(paths_.report);
+    if (!report) return {};  // whoever takes it over says why
+    other = chip_of(*report, state_.plan().chip);
+    if (other.empty() || other == chip) return {};
+  } else if (!seen_ || !file_state(own.report)) {
+    return {};
+  }
+  std::string line = paths_.report.string() + " is " +
+                     (other.empty() ? "moved away by another run" : "of chip " + other + " now") +
+                     "; this run goes on with " + own.report.string();
+  paths_ = own;
+  seen_.reset();
+  written_ = false;
+  last_compiler_.clear();
+  last_macs_.clear();
+  return line;
+}
+
 base::Result<Takeover> ReportWriter::load() {
+  make_way();
   const auto state = file_state(paths_.report);
   auto report = load_config(paths_.report);
   if (!report) {
@@ -59,6 +92,17 @@ base::Result<Written> ReportWriter::write(Phase phase,
   auto lock = FolderLock::take(paths_.report.parent_path(),
                                phase == Phase::Running ? kPatienceRunning : kPatienceAtEnd);
   if (!lock) return base::fail(std::move(lock.error()));
+  if (std::string way = make_way(); !way.empty()) {
+    written.moved = std::move(way);
+    std::error_code error;
+    std::filesystem::create_directories(paths_.report.parent_path(), error);
+    if (error)
+      return base::fail(base::ErrorCode::Internal, "cannot make the folder " +
+                                                       paths_.report.parent_path().string() + ": " +
+                                                       error.message());
+    lock = FolderLock::take(paths_.report.parent_path(), kPatienceAtEnd);
+    if (!lock) return base::fail(std::move(lock.error()));
+  }
   if (auto done = take_over_changes(written); !done) return base::fail(std::move(done.error()));
   const auto now = file_state(paths_.report);
   const bool report_is_ours = now && now == seen_;

@@ -20,6 +20,7 @@ struct Written {
   bool changed = false;  ///< at least one file was renamed into place
   Takeover taken_over;   ///< what somebody else had changed in the file since our last write
   std::vector<std::string> warnings;  ///< each is given once, when it first comes up
+  std::string moved;  ///< where the files are from now on and why, for people; empty = as before
 };
 
 /// Time from the start of one write to that of the next: max(1 s, 20 x the last write's cost).
@@ -46,9 +47,11 @@ class ReportWriter {
     return !written_ || revision_ != state_.revision() || phase_ != phase;
   }
 
+  /// Where the files are: in the chip's own folder since another chip's run took the names.
   [[nodiscard]] const ReportPaths& paths() const { return paths_; }
 
  private:
+  std::string make_way();
   [[nodiscard]] base::Result<void> take_over_changes(Written& written);
   [[nodiscard]] base::Result<void> put(const std::filesystem::path& path, const std::string& text,
                                        std::string& last, bool& changed);

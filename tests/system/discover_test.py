@@ -81,10 +81,24 @@ class Discover(Farm):
         self.assertIn("ort-cpu", done.stderr)
         self.assertEqual((self.out / "ort-cpu" / "torq_gen_config_gen_odd.json").read_bytes(), old)
         self.assertEqual(self.report("gen_odd")["_chip"], "null")
-        # Another report of ort-cpu is there already: nothing may be overwritten.
-        self.discover("gen_odd", "ort-cpu", code=0)
-        again = self.discover("gen_odd", "null", code=1)
-        self.assertIn("Error: ", again.stderr)
+        # From now on each has its place, and nothing is overwritten.
+        for _ in range(2):
+            done = self.discover("gen_odd", "ort-cpu", code=0)
+            self.assertIn(f"is of chip null and stays as it is; this run goes on with {self.report_path('gen_odd', self.out / 'ort-cpu')}", done.stderr)
+            self.assertEqual(self.report("gen_odd", self.out / "ort-cpu")["ops"], json.loads(old)["ops"])
+            self.discover("gen_odd", "null")
+            self.assertEqual(self.report("gen_odd")["_chip"], "null")
+
+    def test_an_original_s_report_is_not_taken_for_another_chip_s(self):
+        self.out.mkdir()
+        theirs = MODELS.parent.parent / "golden" / "report" / "mlp_plain" / "01"
+        for path in theirs.iterdir():
+            shutil.copy(path, self.out)
+        done = self.discover(MODELS.parent.parent / "golden" / "models" / "mlp.onnx", "ort-cpu", "--skip-mode", code=0)
+        name = "torq_gen_config_mlp.json"
+        self.assertIn(f"results of chip SL2610 moved to {self.out / 'SL2610' / name}", done.stderr)
+        self.assertEqual((self.out / "SL2610" / name).read_bytes(), (theirs / name).read_bytes())
+        self.assertEqual({executor for entry in self.report("mlp")["ops"].values() for executor in entry["executors"]}, {"cpu"})
 
     def test_equal_names_of_models_do_not_collide(self):
         for place in ("a", "b"):
@@ -285,9 +299,9 @@ class Selection(Farm):
         self.assertEqual(self.everything(), before)
         self.discover("gen_odd", "null", code=0)
         self.assertTrue(self.report_path("gen_odd", self.out / "ort-cpu").exists())
-        # What the real run would refuse, the dry run refuses too.
-        self.discover("gen_odd", "ort-cpu", code=0)
-        self.assertIn("is there already", self.discover("gen_odd", "null", "--dry-run", code=1).stderr)
+        before = {path: path.read_bytes() for path in self.out.rglob("*.json")}
+        self.assertIn("stays as it is; this run goes on with", self.discover("gen_odd", "ort-cpu", "--dry-run", code=0).stderr)
+        self.assertEqual({path: path.read_bytes() for path in self.out.rglob("*.json")}, before)
 
     def test_a_dry_run_of_several_models_can_be_repeated(self):
         for _ in range(2):

@@ -127,7 +127,11 @@ std::optional<Constant> slice(const pb::NodeProto& node,
       return std::clamp(at < 0 ? at + size : at, low, high);
     };
     const std::int64_t start = std::max<std::int64_t>(place((*starts)[i]), 0);
-    const std::int64_t end = place((*ends)[i]);
+    // ONNX Runtime, which makes the references, takes the greatest end backwards as "to the front";
+    // by ONNX's text nothing would be left.
+    const bool greatest = (*ends)[i] == std::numeric_limits<std::int64_t>::max() ||
+                          (*ends)[i] == std::numeric_limits<std::int32_t>::max();
+    const std::int64_t end = greatest && step < 0 ? -1 : place((*ends)[i]);
     const std::int64_t distance = step > 0 ? end - start : start - end;
     const std::int64_t stride = step > 0 ? step : -step;
     dims[*axis] = distance <= 0 || size == 0 ? 0 : (distance - 1) / stride + 1;

@@ -149,6 +149,28 @@ TEST_CASE(
   CHECK(op_type_of("") == "");
 }
 
+TEST_CASE("a report without a chip is the original's where only nss, css and host were tested") {
+  const auto chip = [](std::vector<std::string> executors) {
+    domain::ChipSpec out;
+    for (const std::string& name : executors) out.executors.emplace_back().name = name;
+    return out;
+  };
+  const domain::ChipSpec qnn = chip({"htp", "host"});
+  const domain::ChipSpec torq = chip({"nss", "css", "host"});
+  const auto told = [](const std::string& text, const domain::ChipSpec& ours) {
+    return chip_of(*json::parse(text, "test"), ours);
+  };
+  const std::string original =
+      R"({"ops": {"Conv_a": {"executors": {"nss": {}, "host": {}}}, "Relu_b": {}}})";
+  CHECK(told(original, qnn) == "SL2610");
+  CHECK(told(original, torq) == "");
+  CHECK(told(R"({"_chip": "c", "ops": {"Conv_a": {"executors": {"nss": {}}}}})", qnn) == "c");
+  CHECK(told(R"({"ops": {"Conv_a": {"executors": {"host": {}, "htp": {}}}}})", qnn) == "");
+  CHECK(told(R"({"ops": {"Conv_a": {"executors": {"host": {}}}}})", qnn) == "");
+  CHECK(told(R"({"ops": {"Conv_a": {"executors": {}}}})", qnn) == "");
+  CHECK(told("{}", qnn) == "");
+}
+
 TEST_CASE("counts, critical layers and rows come from ops alone") {
   const json::Value report = parsed(R"({"ops": {
     "Late_x": {"executors": {"nss": {"status": "error", "failure_report": {"type": "error", "summary": "no"}}}, "_orig_index": 2, "mlir_location": "3:1"},

@@ -18,10 +18,10 @@ namespace fs = std::filesystem;
 
 namespace {
 
-ReportPlan plan_of(std::size_t layers) {
+ReportPlan plan_of(std::size_t layers, const std::string& chip = "SM8550") {
   ReportPlan plan;
   plan.model_name = "m";
-  plan.chip.name = "SM8550";
+  plan.chip.name = chip;
   plan.chip.executors = {{.name = "htp"}, {.name = "host"}};
   for (std::size_t i = 0; i < layers; ++i) {
     LayerFacts facts;
@@ -36,8 +36,8 @@ ReportPlan plan_of(std::size_t layers) {
 CaseResult success() { return {.status = domain::Status::Success}; }
 
 struct Run {
-  Run(const fs::path& folder, std::size_t layers)
-      : state(plan_of(layers)), writer(state, report_paths(folder, "m"), base::Sync::No) {}
+  Run(const fs::path& folder, std::size_t layers, const std::string& chip = "SM8550")
+      : state(plan_of(layers, chip)), writer(state, report_paths(folder, "m"), base::Sync::No) {}
   ReportState state;
   ReportWriter writer;
 };
@@ -159,6 +159,59 @@ TEST_CASE("two runs into one folder end with the same bytes as one") {
   // And they do not keep each other writing.
   CHECK_FALSE(first.writer.write(Phase::Finished)->changed);
   CHECK_FALSE(second.writer.write(Phase::Finished)->changed);
+}
+
+TEST_CASE("runs of two chips into one folder at once lose nothing, whoever moved and wrote when") {
+  const auto chip_at = [](const fs::path& path) {
+    const auto report = load_config(path / "torq_gen_config_m.json");
+    return report ? std::string(report->get_text("_chip")) +
+                        std::to_string(report->get("ops")->object()->size())
+                  : std::string();
+  };
+  const auto move_aside = [](const Folder& folder) {
+    const auto moves = moves_aside(report_paths(folder.path(), "m"), "SM8550");
+    REQUIRE(moves);
+    REQUIRE(carry_out(*moves));
+  };
+  for (const bool other_writes_first : {true, false}) {
+    const Folder folder;
+    Run first(folder.path(), 2);
+    first.state.settle(0, 0, success());
+    REQUIRE(first.writer.write(Phase::Running));
+    move_aside(folder);
+    Run second(folder.path(), 3, "SM8650");
+    REQUIRE(second.writer.load());
+    for (std::size_t i = 0; i < 3; ++i) second.state.settle(i, 0, success());
+    if (other_writes_first) REQUIRE(second.writer.write(Phase::Running));
+    first.state.settle(1, 0, success());
+    const auto moved = first.writer.write(Phase::Finished);
+    REQUIRE(moved);
+    const std::string why =
+        other_writes_first ? "is of chip SM8650 now" : "is moved away by another run";
+    CHECK(moved->moved.find(why) != std::string::npos);
+    CHECK(moved->moved.find((folder.path() / "SM8550").string()) != std::string::npos);
+    REQUIRE(second.writer.write(Phase::Finished));
+    CHECK(chip_at(folder.path() / "SM8550") == "SM85502");
+    CHECK(chip_at(folder.path()) == "SM86503");
+    CHECK(fs::exists(folder.path() / "SM8550" / "torq_gen_config_m_compiler.json"));
+    const auto again = first.writer.write(Phase::Finished);
+    REQUIRE(again);
+    CHECK(again->moved.empty());
+  }
+  // Neither had moved the other's: the later one leaves the names to the first.
+  const Folder folder;
+  Run first(folder.path(), 2);
+  Run second(folder.path(), 3, "SM8650");
+  REQUIRE(first.writer.load());
+  REQUIRE(second.writer.load());
+  first.state.settle(0, 0, success());
+  second.state.settle(0, 0, success());
+  REQUIRE(first.writer.write(Phase::Running));
+  REQUIRE(second.writer.write(Phase::Running));
+  REQUIRE(first.writer.write(Phase::Finished));
+  REQUIRE(second.writer.write(Phase::Finished));
+  CHECK(chip_at(folder.path()) == "SM85501");
+  CHECK(chip_at(folder.path() / "SM8650") == "SM86501");
 }
 
 TEST_CASE("the file found at the start is taken over; an unreadable one is left alone") {

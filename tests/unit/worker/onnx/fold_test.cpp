@@ -55,6 +55,13 @@ TEST_CASE("a slice follows ONNX's rules for starts, ends, axes and steps in both
         {2, 2}, {3, 1, 7, 5});
   check(run("y = Slice<starts = [0], ends = [9223372036854775807], axes = [0]>(d)", {data}), {2, 4},
         {0, 1, 2, 3, 4, 5, 6, 7});
+  // To the front, as ONNX Runtime takes it.
+  for (const std::int64_t greatest :
+       {std::int64_t{9223372036854775807}, std::int64_t{2147483647}}) {
+    check(run("y = Slice(d, s, e, a, t)", {ints({3}, {1, 2, 3}), ints({1}, {-1}),
+                                           ints({1}, {greatest}), ints({1}, {0}), ints({1}, {-1})}),
+          {3}, {3, 2, 1});
+  }
   check(run("y = Slice(d, s, e)", {data, ints({2}, {1, 3}), ints({2}, {9, 3})}), {1, 0}, {});
   CHECK_FALSE(run("y = Slice(d, s, e, a, t)",
                   {data, ints({1}, {1}), ints({1}, {3}), ints({1}, {1}), ints({1}, {0})}));
