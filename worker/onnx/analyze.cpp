@@ -288,7 +288,7 @@ Result<Layer> make_layer(const NodeGroup& group, std::string id, std::size_t ind
   layer.output_names = canonical.outputs;
   const std::int64_t opset = opset_version(model.loaded.proto, "");
   for (const pb::NodeProto* node : group.nodes) {
-    const auto open = open_outputs(*node, opset, canonical.outputs);
+    const auto open = open_outputs(*node, opset, canonical.outputs, model.constants);
     layer.open_outputs.insert(layer.open_outputs.end(), open.begin(), open.end());
   }
   std::sort(layer.open_outputs.begin(), layer.open_outputs.end());

@@ -35,19 +35,37 @@ constexpr Rule kRules[] = {
     {"RandomUniformLike", kEveryOpset, 0},
 };
 
+/// Whether a Dropout draws what it drops. From 12 on its third input says so, and a missing one
+/// says no; one that is fed is drawn as false (input_rules). Older ones never do, but for those
+/// before 7, which are refused.
+bool drops_at_random(const pb::NodeProto& node, std::int64_t opset, const Constants& constants) {
+  if (node.op_type() != "Dropout") return false;
+  if (opset < 12 || node.input_size() < 3) return false;
+  const Constant* training = constants.find(node.input(2));
+  const auto flag = training == nullptr ? std::nullopt : training->integers();
+  return flag && flag->size() == 1 && flag->front() != 0;
+}
+
 }  // namespace
 
 std::vector<std::uint32_t> open_outputs(const pb::NodeProto& node, std::int64_t opset,
-                                        const std::vector<std::string>& outputs) {
+                                        const std::vector<std::string>& outputs,
+                                        const Constants& constants) {
   std::vector<std::uint32_t> out;
   if (!in_default_domain(node)) return out;
-  for (const Rule& rule : kRules) {
-    if (node.op_type() != rule.op_type || opset > rule.last_opset) continue;
-    for (int i = rule.first_output; i < node.output_size(); ++i) {
+  const auto open_from = [&](int first) {
+    for (int i = first; i < node.output_size(); ++i) {
       const auto found = std::find(outputs.begin(), outputs.end(), node.output(i));
       if (found != outputs.end())
         out.push_back(static_cast<std::uint32_t>(found - outputs.begin()));
     }
+  };
+  if (drops_at_random(node, opset, constants)) {
+    open_from(0);
+    return out;
+  }
+  for (const Rule& rule : kRules) {
+    if (node.op_type() == rule.op_type && opset <= rule.last_opset) open_from(rule.first_output);
   }
   return out;
 }

@@ -31,6 +31,33 @@ TEST_CASE("a Dropout's mask is open until opset 11 and stays a result of the lay
       only_layer(bench, "(float[2] x) => (float[2] y) { y = Dropout(x) }", 7).open_outputs.empty());
 }
 
+TEST_CASE("what a Dropout in training mode drops is random, so nothing of it is compared") {
+  const OnnxBench bench;
+  const auto open = [&](const std::string& training, int opset = 17) {
+    return only_layer(bench,
+                      "(float[2] x) => (float[2] y, bool[2] m) <float ratio = {0.5}, bool training "
+                      "= {" +
+                          training + "}> { y, m = Dropout(x, ratio, training) }",
+                      opset)
+        .open_outputs;
+  };
+  CHECK(open("1") == Places{0, 1});
+  CHECK(open("1", 12) == Places{0, 1});
+  CHECK(open("0").empty());
+  // A Constant node says it as well; what is fed is false.
+  CHECK(only_layer(bench,
+                   "(float[2] x) => (float[2] y) { r = Constant<value = float {0.5}>() t = "
+                   "Constant<value = bool {1}>() y = Dropout(x, r, t) }",
+                   13)
+            .open_outputs == Places{0});
+  CHECK(only_layer(bench, "(float[2] x, bool t) => (float[2] y) { y = Dropout(x, , t) }", 13)
+            .open_outputs.empty());
+  CHECK(only_layer(bench, "(float[2] x) => (float[2] y) { y = Dropout(x) }", 13)
+            .open_outputs.empty());
+  CHECK(
+      only_layer(bench, "(float[2] x) => (float[2] y) { y = Dropout(x) }", 7).open_outputs.empty());
+}
+
 TEST_CASE("random numbers are nobody's fault, with a seed or without") {
   const OnnxBench bench;
   CHECK(only_layer(bench, "(float[2] x) => (float[2] y) { y = Bernoulli(x) }", 17).open_outputs ==
