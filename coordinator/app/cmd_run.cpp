@@ -19,6 +19,7 @@
 #include "coordinator/app/shell_limits.h"
 #include "coordinator/app/whole_run.h"
 #include "coordinator/report/assignment.h"
+#include "coordinator/report/case_result.h"
 #include "coordinator/report/compiler_map.h"
 #include "coordinator/report/folder_lock.h"
 #include "coordinator/report/log_lines.h"
@@ -171,16 +172,12 @@ Result<Checked> check(RunOptions& options) {
 
 /// What the report says of its first executor, which a person may have edited, over the chip file.
 domain::Tolerance tolerance_of(const json::Value& source, const domain::ChipSpec& chip) {
-  domain::Tolerance out = chip.executors.front().tolerance;
   const json::Value* given = source.get("default_tolerance");
-  const auto take = [&](const char* key, double& value) {
-    const json::Value* number = given ? given->get(key) : nullptr;
-    if (number && number->number()) value = *number->number();
-  };
-  take("fp_avg_tol", out.fp_avg_tol);
-  take("fp_max_tol", out.fp_max_tol);
-  take("fp_abs_tol_frac", out.fp_abs_tol_frac);
-  return out;
+  domain::ToleranceEdit bounds = report::bounds_in(given);
+  // What is 0 a report of ours leaves out.
+  if (given != nullptr && source.get("_chip") && !bounds.fp_abs_tol_frac)
+    bounds.fp_abs_tol_frac = 0;
+  return bounds.over(chip.executors.front().tolerance);
 }
 
 /// Reads the report once more, puts the result in and writes it and its compiler file, all under

@@ -82,6 +82,9 @@ void say_end_reports(Console& console, const std::vector<OpenReport>& reports,
         reports.size(), cases, cases - failing, result.failing_differences, result.failing_errors,
         result.unsettled));
   }
+  for (const OpenReport& open : reports) {
+    for (const std::string& line : open.doubtful.lines(open.setup.line_start())) console.say(line);
+  }
   if (const std::string line = report::failing_line(failing); !line.empty())
     console.say("\n" + line);
   if (result.unsettled > 0) {

@@ -31,11 +31,13 @@ constexpr std::string_view kReferenceEngine = "onnxruntime";
 
 /// A success says nothing where more is asked for now than when it was judged.
 bool asks_for_more(const domain::Tolerance& now, const json::Value& result) {
-  const json::Value* then = result.get("tolerance_used");
-  if (then == nullptr) return false;
-  return now.fp_avg_tol < then->get_number("fp_avg_tol").value_or(now.fp_avg_tol) ||
-         now.fp_max_tol < then->get_number("fp_max_tol").value_or(now.fp_max_tol) ||
-         now.fp_abs_tol_frac < then->get_number("fp_abs_tol_frac").value_or(0.0);
+  const json::Value* used = result.get("tolerance_used");
+  if (used == nullptr) return false;
+  const domain::ToleranceEdit then = report::bounds_in(used);
+  return now.fp_avg_tol < then.fp_avg_tol.value_or(now.fp_avg_tol) ||
+         now.fp_max_tol < then.fp_max_tol.value_or(now.fp_max_tol) ||
+         now.fp_abs_tol_frac < then.fp_abs_tol_frac.value_or(0.0) ||
+         now.integer_bound() < then.int_tol.value_or(domain::kIntegerTolerance);
 }
 
 /// What an old report says of cases, as planning minds it. `old` has the edits.
@@ -63,11 +65,19 @@ void add_statuses(plan::OldReport& old, const ReportSetup& setup) {
 /// Edited tolerances as the state has understood them.
 void add_edits(plan::OldReport& old, const report::ReportState& state,
                const std::vector<std::size_t>& layers) {
-  for (const std::size_t layer : layers) {
-    // Only what was edited: the other bound stays each executor's own.
-    const report::EditedTolerance edit = state.edited_tolerance(layer);
-    old.edits[state.plan().layers[layer].id] = {edit.fp_avg_tol, edit.fp_max_tol};
-  }
+  // Only what was edited: the other bounds stay each executor's own.
+  for (const std::size_t layer : layers)
+    old.edits[state.plan().layers[layer].id] = state.edited_tolerance(layer);
+}
+
+/// Puts a result into its report.
+void put_result(OpenReport& report, const CaseSettled& settled, const report::CaseResult& result) {
+  const domain::Layer& layer = report.setup.model->layers[settled.layer];
+  const std::string& executor = report.setup.chip->spec.executors[settled.executor].name;
+  report.state->settle(settled.layer, settled.executor, result);
+  report.doubtful.note(
+      settled.layer, settled.executor, layer.id + " on " + executor,
+      doubt_of(layer, settled, result, report.state->edited_tolerance(settled.layer)));
 }
 
 domain::Diagnostic layer_problem(const domain::Layer& layer) {
@@ -102,7 +112,7 @@ Result<OpenedReport> open_report(ReportSetup setup) {
   plan.model_digest = setup.model->model_digest.hex();
   plan.subgraph = setup.model->subgraph;
   plan.quantization = quantization_counts(*setup.model);
-  if (pooling_is_fused(setup.settings) && !setup.model->subgraph) {
+  if (report::pooling_is_fused(setup.settings, setup.model->subgraph.has_value())) {
     for (report::LayerFacts& layer : plan.layers)
       layer.no_recommendation = layer.id.starts_with("MaxPool_");
   }
@@ -272,7 +282,7 @@ std::optional<ShownCase> RunReports::show(OpenReport& report, const CaseSettled&
   if (settled.how == How::Unsettled)
     report.state->unsettle(settled.layer, settled.executor, settled.reason);
   if (result) {
-    report.state->settle(settled.layer, settled.executor, *result);
+    put_result(report, settled, *result);
     report.settled[settled.layer * report.setup.chip->spec.executors.size() + settled.executor] =
         true;
     ++(settled.stored ? report.stored : report.fresh);
@@ -372,7 +382,7 @@ void RunReports::judge_again(OpenReport& report, const report::Takeover& takeove
       }
       again.judgement = *judgement;
       if (const auto result = case_result_of(again, setup, known_))
-        report.state->settle(place, i, *result);
+        put_result(report, again, *result);
     }
   }
 }

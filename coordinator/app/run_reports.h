@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "coordinator/app/console.h"
+#include "coordinator/app/doubtful_passes.h"
 #include "coordinator/app/known_outcomes.h"
 #include "coordinator/app/model_list.h"
 #include "coordinator/plan/case_book.h"
@@ -47,6 +48,7 @@ struct OpenReport {
   base::Time next_write{0};
   std::uint64_t fresh = 0;
   std::uint64_t stored = 0;
+  DoubtfulPasses doubtful;
   std::vector<bool> settled;  ///< by layer x executors + executor: this run has a verdict
   std::string trouble;  ///< the write error that was said last; empty = none, or said to be over
   std::optional<base::Time> well_since;  ///< of the first write that worked since `trouble`

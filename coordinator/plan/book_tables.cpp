@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <limits>
 #include <string>
-#include <unordered_map>
 
 #include "shared/base/check.h"
 #include "shared/domain/keys.h"
@@ -34,15 +33,13 @@ void find_sources(BookFile& file, const BookRequest& request) {
   const OldReport* old =
       file.chip < request.given.old.size() ? &request.given.old[file.chip] : nullptr;
   // A copy is judged as its source is: by one tolerance. Equal in everything is equal work.
-  using Tolerances = std::tuple<std::optional<double>, std::optional<double>>;
-  std::map<std::tuple<Digest, Tolerances>, std::uint32_t> loose;
-  std::map<std::tuple<std::uint32_t, Tolerances>, std::uint32_t> exact;
+  std::map<std::pair<Digest, ToleranceEdit>, std::uint32_t> loose;
+  std::map<std::pair<std::uint32_t, ToleranceEdit>, std::uint32_t> exact;
   std::vector<std::uint32_t> last(layers.size(), kNone);
   for (std::uint32_t i = 0; i < layers.size(); ++i) {
     if (!request.selected[i] || !layers[i].problem.empty()) continue;
     const ToleranceEdit* found = edit_of(old, layers[i]);
-    const Tolerances edit =
-        found == nullptr ? Tolerances{} : Tolerances{found->fp_avg_tol, found->fp_max_tol};
+    const ToleranceEdit edit = found == nullptr ? ToleranceEdit{} : *found;
     const std::uint32_t source =
         options.dedup == Dedup::Loose
             ? loose.try_emplace({layers[i].loose_signature, edit}, i).first->second
@@ -211,14 +208,15 @@ Digest BookTables::key(std::uint32_t job) const {
 
 std::uint32_t BookTables::recompare(std::uint32_t execute_job,
                                     const domain::Tolerance& wanted) const {
-  const auto found =
-      recompares_.find({execute_job, wanted.fp_avg_tol, wanted.fp_max_tol, wanted.fp_abs_tol_frac});
+  const auto found = recompares_.find({execute_job, wanted.fp_avg_tol, wanted.fp_max_tol,
+                                       wanted.fp_abs_tol_frac, wanted.integer_bound()});
   return found == recompares_.end() ? kNone : found->second;
 }
 
 void BookTables::set_recompare(std::uint32_t execute_job, const domain::Tolerance& wanted,
                                std::uint32_t job) {
-  recompares_[{execute_job, wanted.fp_avg_tol, wanted.fp_max_tol, wanted.fp_abs_tol_frac}] = job;
+  recompares_[{execute_job, wanted.fp_avg_tol, wanted.fp_max_tol, wanted.fp_abs_tol_frac,
+               wanted.integer_bound()}] = job;
 }
 
 std::optional<std::uint32_t> BookTables::old_success(const Place& any) const {

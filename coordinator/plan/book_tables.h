@@ -161,7 +161,7 @@ class BookTables {
   std::map<base::Digest, Group> groups_;
   std::map<RunId, std::uint16_t> runs_;
   std::map<std::uint32_t, base::Digest> analyze_keys_;
-  std::map<std::tuple<std::uint32_t, double, double, double>, std::uint32_t>
+  std::map<std::tuple<std::uint32_t, double, double, double, std::uint32_t>, std::uint32_t>
       recompares_;  // (execute job, tolerance)
 };
 

@@ -93,11 +93,7 @@ domain::Tolerance tolerance_in_force(const domain::ExecutorSpec& executor,
   out.fp_avg_tol = flags.fp_avg_tol.value_or(out.fp_avg_tol);
   out.fp_max_tol = flags.fp_max_tol.value_or(out.fp_max_tol);
   out.fp_abs_tol_frac = flags.fp_abs_tol_frac.value_or(out.fp_abs_tol_frac);
-  if (edit != nullptr) {
-    out.fp_avg_tol = edit->fp_avg_tol.value_or(out.fp_avg_tol);
-    out.fp_max_tol = edit->fp_max_tol.value_or(out.fp_max_tol);
-  }
-  return out;
+  return edit == nullptr ? out : edit->over(out);
 }
 
 std::string request_json(const PlanRequest& request, const PlanChip& chip) {

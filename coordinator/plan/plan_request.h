@@ -37,12 +37,9 @@ struct PlanChip {
 /// `=exact` only between equal ones.
 enum class Dedup : std::uint8_t { Off, Loose, Exact };
 
-/// A tolerance that a person edited into an entry of the report; for all executors of the layer.
-struct ToleranceEdit {
-  std::optional<double> fp_avg_tol;
-  std::optional<double> fp_max_tol;
-  friend bool operator==(const ToleranceEdit&, const ToleranceEdit&) = default;
-};
+/// A tolerance that a person edited into an entry of the report, those bounds that were set; for
+/// all executors of the layer.
+using ToleranceEdit = domain::ToleranceEdit;
 
 /// `--tolerance-avg`, `--tolerance-max`, `--tolerance-abs-frac`.
 struct ToleranceFlags {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 
 #include "coordinator/report/ops.h"
 
@@ -37,8 +38,10 @@ bool is_worse(const domain::Comparison& a, const domain::Comparison& b) {
   return domain::is_floating(a.dtype) ? a.max_rel > b.max_rel : a.max_abs > b.max_abs;
 }
 
-Numbers numbers_of(std::span<const domain::Comparison> outputs, double abs_fraction) {
+Numbers numbers_of(const std::vector<domain::Comparison>& outputs,
+                   const domain::Tolerance& tolerance) {
   Numbers numbers;
+  numbers.forgiven = domain::forgiven(outputs, tolerance);
   double rel_sum = 0;
   bool known = true;
   std::uint64_t rel_total = 0;
@@ -51,13 +54,17 @@ Numbers numbers_of(std::span<const domain::Comparison> outputs, double abs_fract
       numbers.worst_output = i;
       numbers.worst_index = output.worst_index;
     }
-    if (!domain::is_floating(output.dtype)) continue;
+    if (!domain::is_floating(output.dtype)) {
+      if (output.dtype != domain::DType::Bool) numbers.integers += output.total;
+      numbers.off_by_one += domain::off_by_one(output).value_or(0);
+      continue;
+    }
     rel_sum += output.mean_rel * static_cast<double>(output.total);
     rel_total += output.total;
     numbers.required_tolerance =
         std::max(numbers.required_tolerance.value_or(0), output.required_max_tol);
     // What would pass with another fraction is another number.
-    known = known && output.counted_at.fp_abs_tol_frac == abs_fraction;
+    known = known && output.counted_at.fp_abs_tol_frac == tolerance.fp_abs_tol_frac;
   }
   if (!known) numbers.required_tolerance.reset();
   if (rel_total > 0) numbers.mean_rel_diff = rel_sum / static_cast<double>(rel_total);
@@ -69,6 +76,8 @@ void write_tolerance(const domain::Tolerance& tolerance, json::Builder& out) {
   out.number("fp_avg_tol", tolerance.fp_avg_tol);
   out.number("fp_max_tol", tolerance.fp_max_tol);
   if (tolerance.fp_abs_tol_frac != 0) out.number("fp_abs_tol_frac", tolerance.fp_abs_tol_frac);
+  if (tolerance.integer_bound() != domain::kIntegerTolerance)
+    out.integer("int_tol", tolerance.integer_bound());
   out.close();
 }
 
@@ -104,6 +113,12 @@ void write_numbers(const CaseResult& result, json::Builder& out) {
   out.integer("_num_elements", static_cast<std::int64_t>(numbers.total));
   if (numbers.mean_rel_diff) out.number("_mean_rel_diff", *numbers.mean_rel_diff);
   if (numbers.required_tolerance) out.number("_required_tolerance", *numbers.required_tolerance);
+  if (numbers.forgiven && numbers.forgiven->elements > 0)
+    out.integer("_forgiven", static_cast<std::int64_t>(numbers.forgiven->elements));
+  if (numbers.integers > 0)
+    out.integer("_num_integers", static_cast<std::int64_t>(numbers.integers));
+  if (numbers.off_by_one > 0)
+    out.integer("_off_by_one", static_cast<std::int64_t>(numbers.off_by_one));
   // Engines that give equal results need not agree in the last bits of a sum from run to run.
   out.number("_cosine", std::round(numbers.cosine * 1e9) / 1e9);
   if (numbers.worst_output != 0)
@@ -156,7 +171,7 @@ std::optional<Timing> timing_of(const domain::Timed& timed) {
 }
 
 CaseResult case_result(const domain::Judgement& judgement,
-                       std::span<const domain::Comparison> outputs,
+                       const std::vector<domain::Comparison>& outputs,
                        const domain::Tolerance& tolerance) {
   CaseResult result;
   result.status = judgement.status;
@@ -164,7 +179,7 @@ CaseResult case_result(const domain::Judgement& judgement,
   result.max_rel_diff = judgement.max_rel_diff;
   result.max_abs_diff = judgement.max_abs_diff;
   result.reason = judgement.reason;
-  result.numbers = numbers_of(outputs, tolerance.fp_abs_tol_frac);
+  result.numbers = numbers_of(outputs, tolerance);
   result.numbers->num_diffs = judgement.num_diffs;
   result.numbers->total = judgement.total;
   return result;
@@ -265,6 +280,21 @@ json::Value tolerance_json(const domain::Tolerance& tolerance) {
   out.set("fp_avg_tol", tolerance.fp_avg_tol);
   out.set("fp_max_tol", tolerance.fp_max_tol);
   if (tolerance.fp_abs_tol_frac != 0) out.set("fp_abs_tol_frac", tolerance.fp_abs_tol_frac);
+  if (tolerance.integer_bound() != domain::kIntegerTolerance)
+    out.set("int_tol", std::int64_t{tolerance.integer_bound()});
+  return out;
+}
+
+domain::ToleranceEdit bounds_in(const json::Value* tolerance) {
+  if (tolerance == nullptr) return {};
+  domain::ToleranceEdit out;
+  out.fp_avg_tol = tolerance->get_number("fp_avg_tol");
+  out.fp_max_tol = tolerance->get_number("fp_max_tol");
+  out.fp_abs_tol_frac = tolerance->get_number("fp_abs_tol_frac");
+  const json::Value* integers = tolerance->get("int_tol");
+  const auto bound = integers != nullptr ? integers->integer() : std::nullopt;
+  if (bound && *bound >= 0 && *bound <= std::numeric_limits<std::uint32_t>::max())
+    out.int_tol = static_cast<std::uint32_t>(*bound);
   return out;
 }
 

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -47,6 +46,10 @@ struct Numbers {
   double cosine = 1;                         ///< the worst output's
   std::uint64_t worst_output = 0;
   std::uint64_t worst_index = 0;  ///< flat index in that output
+  /// Elements that pass for their absolute difference alone; none = not known.
+  std::optional<domain::Forgiven> forgiven;
+  std::uint64_t integers = 0;    ///< elements of outputs that are integers (bools are none)
+  std::uint64_t off_by_one = 0;  ///< of these, those that differ by one, as far as that is known
 };
 
 /// How often each verdict came, when repeats disagree.
@@ -84,7 +87,7 @@ struct CaseResult {
 
 /// A comparison that was judged. `outputs` are the numbers behind the judgement.
 [[nodiscard]] CaseResult case_result(const domain::Judgement& judgement,
-                                     std::span<const domain::Comparison> outputs,
+                                     const std::vector<domain::Comparison>& outputs,
                                      const domain::Tolerance& tolerance);
 /// A stage that gave no comparison.
 [[nodiscard]] CaseResult case_result(const domain::Diagnostic& diagnostic,
@@ -105,7 +108,10 @@ struct CaseResult {
 /// Appends the result as JSON, indented for a member of `executors`. `reference` is the report's
 /// own, not repeated in results.
 void write_result(const CaseResult& result, std::string_view reference, std::string& out);
-/// `{"fp_avg_tol": .., "fp_max_tol": ..}`; `fp_abs_tol_frac` only when it is not 0.
+/// `{"fp_avg_tol": .., "fp_max_tol": ..}`; `fp_abs_tol_frac` only when it is not 0, `int_tol` only
+/// when it is not the usual one.
 [[nodiscard]] json::Value tolerance_json(const domain::Tolerance& tolerance);
+/// The bounds that such an object has (null: none).
+[[nodiscard]] domain::ToleranceEdit bounds_in(const json::Value* tolerance);
 
 }  // namespace layerfarm::coordinator::report

@@ -241,17 +241,12 @@ void ReportState::unsettle(std::size_t layer, std::size_t executor, std::string 
 
 domain::Tolerance ReportState::tolerance(std::size_t layer, std::size_t executor) const {
   LAYERFARM_CHECK(layer < plan_.layers.size() && executor < plan_.chip.executors.size());
-  domain::Tolerance tolerance = plan_.chip.executors[executor].tolerance;
-  const EditedTolerance edit = edited_tolerance(layer);
-  tolerance.fp_avg_tol = edit.fp_avg_tol.value_or(tolerance.fp_avg_tol);
-  tolerance.fp_max_tol = edit.fp_max_tol.value_or(tolerance.fp_max_tol);
-  return tolerance;
+  return edited_tolerance(layer).over(plan_.chip.executors[executor].tolerance);
 }
 
-EditedTolerance ReportState::edited_tolerance(std::size_t layer) const {
+domain::ToleranceEdit ReportState::edited_tolerance(std::size_t layer) const {
   LAYERFARM_CHECK(layer < plan_.layers.size());
-  const json::Value& edit = entries_[layer].tolerance_edit;
-  return {edit.get_number("fp_avg_tol"), edit.get_number("fp_max_tol")};
+  return bounds_in(&entries_[layer].tolerance_edit);
 }
 
 bool ReportState::has_old_success(std::size_t layer) const {

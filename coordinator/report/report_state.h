@@ -75,12 +75,6 @@ struct Takeover {
   bool no_settings = false;  ///< the file has results and does not say of which settings
 };
 
-/// Bounds that a person edited into an entry; they hold for all executors of the layer.
-struct EditedTolerance {
-  std::optional<double> fp_avg_tol;
-  std::optional<double> fp_max_tol;
-};
-
 /// How two `_settings` differ, for people: "dims: {'n': 1} there, {'n': 4} here". Empty when they
 /// agree, or one is missing.
 [[nodiscard]] std::string settings_difference(const json::Value& there, const json::Value& here);
@@ -103,7 +97,7 @@ class ReportState {
   /// The tolerance that a case is judged by: the entry's edit, else what the plan says.
   [[nodiscard]] domain::Tolerance tolerance(std::size_t layer, std::size_t executor) const;
   /// A person's bounds for the layer, those that were set.
-  [[nodiscard]] EditedTolerance edited_tolerance(std::size_t layer) const;
+  [[nodiscard]] domain::ToleranceEdit edited_tolerance(std::size_t layer) const;
   /// Whether the file that was taken over has a success for the layer (skip mode asks).
   [[nodiscard]] bool has_old_success(std::size_t layer) const;
 

@@ -43,6 +43,47 @@ json::Value segments_json(const WholeResult& result) {
   return out;
 }
 
+/// Elements that pass though they are wrong, as far as the numbers tell.
+struct Excused {
+  domain::Forgiven forgiven;
+  std::uint64_t off_by_one = 0;  ///< of exact integers
+};
+
+Excused excused(const WholeResult& result) {
+  Excused out;
+  out.forgiven =
+      domain::forgiven(result.run.outputs, result.tolerance).value_or(domain::Forgiven{});
+  for (const domain::Comparison& output : result.run.outputs) {
+    if (domain::is_exact_integer(output.dtype))
+      out.off_by_one += domain::off_by_one(output).value_or(0);
+  }
+  return out;
+}
+
+/// What a pass does not say of itself.
+std::string excused_lines(const std::string& model_name, const WholeResult& result) {
+  if (result.status != domain::Status::Success) return {};
+  const Excused of = excused(result);
+  std::string out;
+  if (of.forgiven.hides) {
+    out += fmt::format(
+        "\n[Tolerance] Full model {}: {} of {} element(s) pass only because the greatest element "
+        "of "
+        "an output excuses the small ones, which may all be wrong; with fp_abs_tol_frac 0 in the "
+        "report's default_tolerance each is judged by itself (docs/tolerances.md)",
+        model_name, of.forgiven.elements, result.judgement.total);
+  }
+  if (of.off_by_one > 0) {
+    out += fmt::format(
+        "\n[Tolerance] Full model {}: {} integer(s) of outputs are off by one, which passes; if "
+        "they "
+        "are indices or masks, set int_tol 0 in the report's default_tolerance "
+        "(docs/tolerances.md)",
+        model_name, of.off_by_one);
+  }
+  return out;
+}
+
 /// The end's step, in the words of the original.
 std::string failed_step(const domain::Diagnostic& diagnostic) {
   const bool running = diagnostic.where == "run" || diagnostic.where == "compare";
@@ -112,6 +153,7 @@ std::string whole_lines(const std::string& model_name, const WholeResult& result
   } else {
     out = "Full model comparison failed: " + result.judgement.reason;
   }
+  out += excused_lines(model_name, result);
   out +=
       fmt::format("\nFull model {}: {} segment(s), {} switch(es), {} byte(s) crossed", model_name,
                   result.run.segments.size(), switches(result.run), result.run.bytes_crossed);
@@ -140,6 +182,9 @@ json::Value whole_json(const WholeResult& result) {
   }
   set_numbers(result.judgement, out);
   if (!result.judgement.reason.empty()) out.set("reason", result.judgement.reason);
+  const Excused of = excused(result);
+  if (of.forgiven.elements > 0) out.set("forgiven", integer(of.forgiven.elements));
+  if (of.off_by_one > 0) out.set("off_by_one", integer(of.off_by_one));
   out.set("switches", integer(switches(result.run)));
   out.set("bytes_crossed", integer(result.run.bytes_crossed));
   out.set("segments", segments_json(result));

@@ -126,6 +126,7 @@ class FloatComparer {
     for (std::size_t i = 0; i < kAbsFractions.size(); ++i)
       thresholds_[i] = threshold(kAbsFractions[i]);
     counting_threshold_ = threshold(out_.counted_at.fp_abs_tol_frac);
+    small_threshold_ = threshold(kSmallShare);
     // Squares beyond the range of double make a cosine of nothing: bring such outputs near 1 first.
     if (scaled_by_ > 1e140 || (scaled_by_ > 0 && scaled_by_ < 1e-140))
       dots_.scale = 1 / std::max(scaled_by_, 1e-300);
@@ -229,6 +230,8 @@ class FloatComparer {
       if (most_relative > avg_tol_) out_.num_diffs += count_above(count, avg_tol_);
       if (most_relative > max_tol_) out_.num_failed += count_above(count, max_tol_);
     }
+    if (most_relative > max_tol_) forgiven_ += count_forgiven(count);
+    out_.num_small += count_small(count);
   }
 
   /// |e| + |o| left the range of T: such elements are computed in half scale, where nothing
@@ -283,7 +286,25 @@ class FloatComparer {
     return above;
   }
 
+  [[nodiscard]] std::uint64_t count_forgiven(std::size_t count) const {
+    std::uint32_t forgiven = 0;
+    for (std::size_t i = 0; i < count; ++i)
+      forgiven += relative_[i] > max_tol_ && difference_[i] <= counting_threshold_ ? 1U : 0U;
+    return forgiven;
+  }
+
+  /// What is zero on both sides says nothing: any executor gives it.
+  [[nodiscard]] std::uint64_t count_small(std::size_t count) const {
+    std::uint32_t small = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      const bool zero = expected_[i] == 0 && actual_[i] == 0;
+      small += std::abs(expected_[i]) <= small_threshold_ && !zero ? 1U : 0U;
+    }
+    return small;
+  }
+
   void finish() {
+    out_.num_forgiven = forgiven_;
     out_.max_rel = static_cast<double>(max_relative_);
     const auto total = static_cast<double>(std::max<std::size_t>(pair_.total, 1));
     out_.mean_abs = finite(sum_ / total);
@@ -315,6 +336,7 @@ class FloatComparer {
   std::array<T, kRelativeEdges.size()> edges_{};
   std::array<T, kAbsFractions.size()> thresholds_{};
   T counting_threshold_ = 0;
+  T small_threshold_ = 0;
 
   T max_expected_ = 0;
   double scaled_by_ = 0;
@@ -324,6 +346,7 @@ class FloatComparer {
   std::array<std::uint64_t, kRelativeEdges.size()> above_edge_{};
   double sum_ = 0;
   double sum_relative_ = 0;
+  std::uint64_t forgiven_ = 0;
   Dots dots_;
   bool nan_differs_ = false;
   bool inf_differs_ = false;
@@ -340,7 +363,8 @@ class FloatComparer {
 template <typename Work>
 void compare_integers(const Pair& pair, Comparison& out) {
   using Distance = std::conditional_t<std::is_same_v<Work, I128>, I128, std::uint64_t>;
-  const Distance allowed = out.dtype == DType::Bool ? 0 : kIntegerTolerance;
+  const bool boolean = out.dtype == DType::Bool;
+  const Distance allowed = boolean ? 0 : out.counted_at.integer_bound();
   Work expected[kBlock];
   Work actual[kBlock];
   Distance greatest = 0;
@@ -349,6 +373,7 @@ void compare_integers(const Pair& pair, Comparison& out) {
   bool expected_nonzero = false;
   bool actual_nonzero = false;
   std::uint64_t beyond = 0;
+  std::uint64_t off_by_one = 0;
   Dots dots;
   for (std::size_t start = 0; start < pair.total; start += kBlock) {
     const std::size_t count = std::min(kBlock, pair.total - start);
@@ -362,6 +387,7 @@ void compare_integers(const Pair& pair, Comparison& out) {
       const Distance distance = e > o ? static_cast<Distance>(e) - static_cast<Distance>(o)
                                       : static_cast<Distance>(o) - static_cast<Distance>(e);
       beyond += distance > allowed ? 1U : 0U;
+      off_by_one += distance == 1 ? 1U : 0U;
       if (distance > greatest || start + i == 0) {
         greatest = distance;
         out.worst_index = start + i;
@@ -385,6 +411,7 @@ void compare_integers(const Pair& pair, Comparison& out) {
   out.cosine = dots.cosine();
   out.num_diffs = beyond;
   out.num_failed = beyond;
+  if (!boolean) out.num_off_by_one = off_by_one;
   if (expected_nonzero && !actual_nonzero) out.failure = "output is all zero";
 }
 

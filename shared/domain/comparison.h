@@ -23,6 +23,9 @@ inline constexpr std::array<double, 12> kRelativeEdges = {0.0,  1e-8, 1e-7, 1e-6
 inline constexpr std::array<double, 8> kAbsFractions = {0.0,  1e-5, 1e-4, 1e-3,
                                                         5e-3, 1e-2, 2e-2, 5e-2};
 
+/// What is small beside the greatest expected value (see Comparison::num_small).
+inline constexpr double kSmallShare = 0.01;
+
 /// rel = |e-o| / (|e|+|o|+1e-6). Arithmetic: float32 for f16, bf16 and f32, float64 for f64, exact
 /// for integers and bool.
 struct Comparison {
@@ -44,9 +47,16 @@ struct Comparison {
   double worst_expected = 0;
   double worst_actual = 0;
   Tolerance counted_at;          ///< the tolerance that the two counts below belong to
-  std::uint64_t num_diffs = 0;   ///< floats: rel > fp_avg_tol; integers: difference above
-                                 ///< kIntegerTolerance; bool: any difference
+  std::uint64_t num_diffs = 0;   ///< floats: rel > fp_avg_tol; integers: difference above their
+                                 ///< bound; bool: any difference
   std::uint64_t num_failed = 0;  ///< elements that fail the case at counted_at
+  /// Floats: elements beyond fp_max_tol that pass at counted_at for their absolute difference
+  /// alone. None: of an older program, which did not count them.
+  std::optional<std::uint64_t> num_forgiven = std::nullopt;
+  /// Floats: elements of at most kSmallShare x max|expected| that are not zero on both sides.
+  std::uint64_t num_small = 0;
+  /// Integers: elements that differ by exactly one. None: of an older program, or no integers.
+  std::optional<std::uint64_t> num_off_by_one = std::nullopt;
   /// Smallest fp_max_tol that passes with counted_at.fp_abs_tol_frac ("tolerance needed"); floats
   /// only.
   double required_max_tol = 0;

@@ -90,6 +90,9 @@ Digest recompare_key(const Digest& execute, const Tolerance& tolerance) {
       .add(tolerance.fp_avg_tol)
       .add(tolerance.fp_max_tol)
       .add(tolerance.fp_abs_tol_frac);
+  // Only where it differs, so that comparisons by the usual bound keep the keys that they had.
+  if (tolerance.integer_bound() != kIntegerTolerance)
+    hasher.add(static_cast<std::int64_t>(tolerance.integer_bound()));
   return hasher.finish();
 }
 

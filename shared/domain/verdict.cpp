@@ -1,11 +1,15 @@
 #include "shared/domain/verdict.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "shared/base/number_text.h"
 
 namespace layerfarm::domain {
 namespace {
+
+/// Fewer elements than these are no sign of anything.
+constexpr std::uint64_t kSign = 4;
 
 /// a > b in the arithmetic that the comparison worked in: float32 but for float64.
 bool exceeds(DType type, double value, double bound) {
@@ -33,6 +37,8 @@ std::optional<std::uint64_t> count_beyond(const Comparison& output, double bound
       return 0;
   }
   if (fraction != 0) return std::nullopt;
+  if (output.num_forgiven && same(output.dtype, bound, at.fp_max_tol))
+    return output.num_failed + *output.num_forgiven;
   // Without a fraction the histogram holds the count for the tolerances that are edges of it.
   for (std::size_t k = 0; k < kRelativeEdges.size(); ++k) {
     if (!same(output.dtype, bound, kRelativeEdges[k])) continue;
@@ -60,6 +66,16 @@ std::optional<bool> any_fails(const Comparison& output, const Tolerance& toleran
       return true;
   }
   return std::nullopt;
+}
+
+/// Integers that differ by more than the bound, where the stored numbers tell.
+std::optional<std::uint64_t> count_beyond(const Comparison& output, std::uint32_t bound) {
+  const std::uint32_t counted = output.counted_at.integer_bound();
+  if (bound == counted) return output.num_failed;
+  if (output.max_abs <= static_cast<double>(bound)) return 0;
+  const auto ones = off_by_one(output);
+  if (!ones || bound > 1 || counted > 1) return std::nullopt;
+  return bound == 0 ? output.num_failed + *ones : output.num_failed - *ones;
 }
 
 bool was_compared(const Comparison& output) {
@@ -128,10 +144,14 @@ std::optional<Judgement> judge(const std::vector<Comparison>& outputs, std::size
       const auto beyond = count_beyond(output, tolerance.fp_max_tol, tolerance.fp_abs_tol_frac);
       if (diffs && beyond) counts = Counts{*diffs, *beyond};
     } else {
-      what = output.dtype == DType::Bool ? " boolean differences"
-                                         : " exceed int_tol " + std::to_string(kIntegerTolerance);
-      failed = failed || output.num_failed > 0;
-      counts = Counts{output.num_diffs, output.num_failed};
+      const bool boolean = output.dtype == DType::Bool;
+      const std::uint32_t bound = tolerance.integer_bound();
+      what = boolean ? " boolean differences" : " exceed int_tol " + std::to_string(bound);
+      const auto beyond = boolean ? std::optional(output.num_failed) : count_beyond(output, bound);
+      // Which is nearly always known, and cheap to find anew.
+      if (!beyond) return std::nullopt;
+      failed = failed || *beyond > 0;
+      counts = Counts{*beyond, *beyond};
     }
     if (!counts) {
       out.counts_known = false;
@@ -146,6 +166,36 @@ std::optional<Judgement> judge(const std::vector<Comparison>& outputs, std::size
   // A difference is shown with its counts, so without them the outputs have to be compared again.
   if (failed && !out.counts_known) return std::nullopt;
   return out;
+}
+
+std::optional<Forgiven> forgiven(const std::vector<Comparison>& outputs,
+                                 const Tolerance& tolerance) {
+  Forgiven out;
+  for (const Comparison& output : outputs) {
+    if (!is_floating(output.dtype) || !was_compared(output)) continue;
+    const auto beyond = count_beyond(output, tolerance.fp_max_tol, 0);
+    const auto failed = count_beyond(output, tolerance.fp_max_tol, tolerance.fp_abs_tol_frac);
+    if (!beyond || !failed) return std::nullopt;
+    const std::uint64_t passed = *beyond - std::min(*beyond, *failed);
+    out.elements += passed;
+    if (passed < kSign) continue;
+    const bool apart = output.num_small >= output.total / 10;
+    out.hides = out.hides || passed > output.total / 2 || (apart && passed > output.num_small / 2);
+  }
+  return out;
+}
+
+std::optional<std::uint64_t> off_by_one(const Comparison& output) {
+  if (is_floating(output.dtype) || output.dtype == DType::Bool || !was_compared(output)) return 0;
+  if (output.num_off_by_one) return output.num_off_by_one;
+  // An older program kept the mean alone, which tells where nothing differs by more.
+  if (output.max_abs > 1) return std::nullopt;
+  return static_cast<std::uint64_t>(
+      std::llround(output.mean_abs * static_cast<double>(output.total)));
+}
+
+bool is_exact_integer(DType type) {
+  return !is_floating(type) && type != DType::Bool && dtype_size(type) >= 4;
 }
 
 }  // namespace layerfarm::domain

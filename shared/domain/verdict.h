@@ -32,11 +32,31 @@ struct Judgement {
                              ///< is a lower bound
 };
 
+/// What passes at a tolerance for its absolute difference alone, over all outputs.
+struct Forgiven {
+  std::uint64_t elements = 0;  ///< beyond fp_max_tol, within fp_abs_tol_frac x max|expected|
+  /// In some output these are more than half of all elements; or more than half of those that are
+  /// small beside a greatest value which stands apart (a tenth of the elements, or more, do not
+  /// reach kSmallShare of it). Then the greatest value hides that what is small is wrong. A few
+  /// elements are no sign of it: noise near zero gives them anywhere.
+  bool hides = false;
+};
+
 /// Judges stored comparisons. Empty when the stored numbers cannot decide, or cannot give the
 /// counts, at this tolerance: a recompare job is due. `expected_outputs` is the number of outputs
 /// the reference has.
 [[nodiscard]] std::optional<Judgement> judge(const std::vector<Comparison>& outputs,
                                              std::size_t expected_outputs,
                                              const Tolerance& tolerance);
+
+/// Empty when the stored numbers do not tell.
+[[nodiscard]] std::optional<Forgiven> forgiven(const std::vector<Comparison>& outputs,
+                                               const Tolerance& tolerance);
+/// Elements of one output that are integers and differ by exactly one; empty when the stored
+/// numbers do not tell.
+[[nodiscard]] std::optional<std::uint64_t> off_by_one(const Comparison& output);
+/// Whether an output's integers are exact by their type: indices, shapes and masks, which nothing
+/// rounds, have 32 or 64 bits; what has fewer is likely a quantized value.
+[[nodiscard]] bool is_exact_integer(DType type);
 
 }  // namespace layerfarm::domain

@@ -20,6 +20,7 @@ void describe(V& v, Tolerance& t) {
   v.required("avg", t.fp_avg_tol);
   v.required("max", t.fp_max_tol);
   v.optional("frac", t.fp_abs_tol_frac);
+  v.optional("int", t.int_tol);
 }
 template <typename V>
 void describe(V& v, Limits& l) {
@@ -65,6 +66,9 @@ void describe(V& v, Comparison& c) {
   v.required("counted_at", c.counted_at);
   v.optional("num_diffs", c.num_diffs);
   v.optional("num_failed", c.num_failed);
+  v.optional("num_forgiven", c.num_forgiven);
+  v.optional("num_small", c.num_small);
+  v.optional("off_by_one", c.num_off_by_one);
   v.optional("required_max_tol", c.required_max_tol);
   v.optional("histogram", c.rel_histogram);
   v.optional("rel_above", c.max_rel_above);

@@ -2,7 +2,7 @@
 import json
 import unittest
 
-from farm import Farm
+from farm import Farm, onnx_model
 from torq_tools import GOLDEN, use_standins
 
 
@@ -81,6 +81,24 @@ class Torq(Farm):
         self.run_farm(*arguments)
         self.assertEqual(len(self.calls()), before)
         self.assertTrue((dumps / next(iter(layers)) / "host" / "module.mlir").exists())
+
+    def test_small_elements_that_the_greatest_one_excuses_are_said_until_a_person_decides(self):
+        model = self.folder / "net.onnx"  # the stand-in scales what css adds by 1.05
+        model.write_bytes(onnx_model([("Add", ["x", "x"], ["y"])], [("x", 1, [4, 8])], [("y", 1, [4, 8])]))
+        arguments = ("--model", model, "--output-dir", self.out)
+        discover = ("discover", *arguments, "--executors", "css", "--tolerance-abs-frac", "0.1")
+        done = self.run_farm(*discover, code=0)
+        line = r"(?m)^\[Tolerance\] 1 result\(s\) are a success only because the greatest element .*: Add_y on css \(32 of 32\)$"
+        self.assertRegex(done.stderr, line)
+        self.assertEqual(self.report("net")["ops"]["Add_y"]["executors"]["css"]["_forgiven"], 32)
+        done = self.run_farm("run", *arguments, code=0)
+        self.assertRegex(done.stderr, r"(?m)^\[Tolerance\] Full model net: 32 of 32 element\(s\) pass only because ")
+        self.assertEqual(self.report("net")["_whole_model"]["forgiven"], 32)
+        self.run_farm("edit", self.report_path("net"), "--layer", "Add_y", "--tolerance-abs-frac", "0.1", code=0)
+        self.assertNotIn("[Tolerance]", self.run_farm(*discover, code=0).stderr)
+        self.run_farm("edit", self.report_path("net"), "--layer", "Add_y", "--tolerance-abs-frac", "0", code=0)
+        self.assertNotIn("[Tolerance]", self.run_farm(*discover, code=1).stderr)
+        self.assertEqual(self.report("net")["ops"]["Add_y"]["executors"]["css"]["status"], "difference")
 
     def test_a_folder_for_dumps_that_cannot_be_made_ends_the_run_before_it_begins(self):
         blocked = self.folder / "file"

@@ -61,6 +61,50 @@ TEST_CASE("a difference always has the three lines of numbers, from the comparis
         "'_worst_output': 1, '_worst_index': 17}");
 }
 
+TEST_CASE("what passes though it is off is counted in keys of ours, where there is some") {
+  domain::Judgement judgement;
+  judgement.status = domain::Status::Success;
+  judgement.total = 8;
+  domain::Comparison small = floats(0.5, 0, 4, 1);
+  small.counted_at = {0.01, 0.01, 0.02};
+  small.rel_histogram[10] = 3;
+  small.max_rel_above[0] = 0.1;
+  small.num_forgiven = 3;
+  domain::Comparison index;
+  index.dtype = domain::DType::Int64;
+  index.total = 4;
+  index.num_off_by_one = 2;
+  domain::Tolerance tolerance{0.01, 0.01, 0.02};
+  tolerance.int_tol = 5;
+  const json::Value result = written(case_result(judgement, {small, index}, tolerance));
+  CHECK(result.get("_forgiven")->integer() == 3);
+  CHECK(result.get("_num_integers")->integer() == 4);
+  CHECK(result.get("_off_by_one")->integer() == 2);
+  CHECK(json::python_text(*result.get("tolerance_used")) ==
+        "{'fp_avg_tol': 0.01, 'fp_max_tol': 0.01, 'fp_abs_tol_frac': 0.02, 'int_tol': 5}");
+  index.num_off_by_one = 0;
+  small.num_forgiven = 0;
+  small.rel_histogram[10] = 0;
+  small.max_rel_above[0] = 0;
+  const json::Value clean = written(case_result(judgement, {small, index}, {0.01, 0.01, 0.02}));
+  CHECK(clean.get("_forgiven") == nullptr);
+  CHECK(clean.get("_off_by_one") == nullptr);
+  // What is not known is not there.
+  small.num_forgiven.reset();
+  small.max_rel_above[0] = 0.1;
+  CHECK_FALSE(case_result(judgement, {small}, {0.01, 0.013, 0.02}).numbers->forgiven);
+}
+
+TEST_CASE("the bounds of a tolerance are read as they are written") {
+  domain::Tolerance tolerance{0.5, 0.25, 0.125};
+  tolerance.int_tol = 0;
+  const json::Value text = tolerance_json(tolerance);
+  CHECK(bounds_in(&text).over({}) == tolerance);
+  CHECK(bounds_in(nullptr).empty());
+  const json::Value odd = *json::parse(R"({"int_tol": -1, "fp_max_tol": "x"})", "odd");
+  CHECK(bounds_in(&odd).empty());
+}
+
 TEST_CASE(
     "numbers that nothing has read n/a, and what they cannot say is said in a line of its own") {
   domain::Judgement judgement;

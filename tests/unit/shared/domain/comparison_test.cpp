@@ -69,6 +69,7 @@ Comparison slow(DType type, const std::vector<T>& expected, const std::vector<T>
   double oo = 0;
   double eo = 0;
   double worst = -1;
+  std::uint64_t forgiven = 0;
   for (std::size_t i = 0; i < e.size(); ++i) {
     const T difference = std::abs(e[i] - o[i]);
     const T relative = difference / (std::abs(e[i]) + std::abs(o[i]) + static_cast<T>(1e-6));
@@ -85,6 +86,10 @@ Comparison slow(DType type, const std::vector<T>& expected, const std::vector<T>
       out.worst_expected = static_cast<double>(e[i]);
       out.worst_actual = static_cast<double>(o[i]);
     }
+    const bool zero = e[i] == 0 && o[i] == 0;
+    if (std::abs(e[i]) <= static_cast<T>(kSmallShare * out.max_expected) && !zero) ++out.num_small;
+    if (difference <= static_cast<T>(tolerance.fp_abs_tol_frac * out.max_expected))
+      forgiven += relative > static_cast<T>(tolerance.fp_max_tol) ? 1 : 0;
     if (difference > static_cast<T>(tolerance.fp_abs_tol_frac * out.max_expected)) {
       out.num_diffs += relative > static_cast<T>(tolerance.fp_avg_tol) ? 1 : 0;
       out.num_failed += relative > static_cast<T>(tolerance.fp_max_tol) ? 1 : 0;
@@ -99,6 +104,7 @@ Comparison slow(DType type, const std::vector<T>& expected, const std::vector<T>
     while (bin < kRelativeEdges.size() && relative > static_cast<T>(kRelativeEdges[bin])) ++bin;
     ++out.rel_histogram[bin];
   }
+  out.num_forgiven = forgiven;
   out.mean_abs = sum / static_cast<double>(std::max<std::size_t>(e.size(), 1));
   out.mean_rel = sum_relative / static_cast<double>(std::max<std::size_t>(e.size(), 1));
   out.cosine = ee == 0 && oo == 0   ? 1
@@ -132,6 +138,8 @@ void check_equal(Comparison got, Comparison want) {
   CHECK(got.worst_actual == want.worst_actual);
   CHECK(got.num_diffs == want.num_diffs);
   CHECK(got.num_failed == want.num_failed);
+  CHECK(got.num_forgiven == want.num_forgiven);
+  CHECK(got.num_small == want.num_small);
   CHECK(got.required_max_tol == want.required_max_tol);
   CHECK(got.rel_histogram == want.rel_histogram);
   CHECK(got.max_rel_above == want.max_rel_above);
@@ -294,6 +302,21 @@ TEST_CASE("integers are exact, and off by one passes") {
   CHECK(compared<std::int16_t>(DType::Int16, {1}, {2}).mean_abs == 1);
   CHECK(compared<std::uint16_t>(DType::UInt16, {1}, {4}).num_diffs == 1);
   CHECK(compared<std::uint32_t>(DType::UInt32, {~0U}, {0U - 3}).num_failed == 1);
+}
+
+TEST_CASE("integers are counted by the bound that is asked for, and those off by one apart") {
+  const std::vector<std::int64_t> expected = {5, 5, 5, 5};
+  const std::vector<std::int64_t> actual = {5, 6, 4, 8};
+  const Comparison usual = compared<std::int64_t>(DType::Int64, expected, actual);
+  CHECK(usual.num_failed == 1);
+  CHECK(usual.num_off_by_one == 2);
+  Tolerance tolerance;
+  tolerance.int_tol = 0;
+  CHECK(compared<std::int64_t>(DType::Int64, expected, actual, tolerance).num_failed == 3);
+  tolerance.int_tol = 3;
+  CHECK(compared<std::int64_t>(DType::Int64, expected, actual, tolerance).num_failed == 0);
+  // A bool that differs is wrong, not off by one.
+  CHECK(!compared<std::uint8_t>(DType::Bool, {1, 0}, {0, 0}).num_off_by_one);
 }
 
 TEST_CASE("any difference of a bool fails, and every non-zero byte is true") {

@@ -92,6 +92,97 @@ TEST_CASE("integers off by one pass and off by two fail") {
         Status::Difference);
 }
 
+TEST_CASE("another bound of integers is judged from the stored numbers where they decide") {
+  const auto bound = [](std::uint32_t integers) {
+    Tolerance out;
+    out.int_tol = integers;
+    return out;
+  };
+  const Comparison ones = compared<std::int64_t>(DType::Int64, {5, 5, 5}, {5, 6, 4});
+  const auto exact = judge({ones}, 1, bound(0));
+  REQUIRE(exact);
+  CHECK(exact->status == Status::Difference);
+  CHECK(exact->reason == "2/3 exceed int_tol 0");
+  CHECK(exact->num_diffs == 2);
+  const Comparison far = compared<std::int64_t>(DType::Int64, {5, 5, 5}, {5, 6, 9});
+  CHECK(judge({far}, 1, bound(0))->num_diffs == 2);
+  CHECK(judge({far}, 1, bound(4))->status == Status::Success);
+  // Between two and the greatest difference nothing is known: compared anew.
+  CHECK(!judge({far}, 1, bound(2)));
+  // Back from an exact comparison to the usual bound.
+  const Comparison strict = compared<std::int64_t>(DType::Int64, {5, 5, 5}, {5, 6, 9}, bound(0));
+  CHECK(judge({strict}, 1, {})->reason == "1/3 exceed int_tol 1");
+  // A bool has no bound.
+  CHECK(judge({compared<std::uint8_t>(DType::Bool, {1, 0}, {1, 1})}, 1, bound(5))->status ==
+        Status::Difference);
+}
+
+TEST_CASE("integers off by one are known of what an older program stored where all are near") {
+  Comparison old = compared<std::int32_t>(DType::Int32, {5, 5, 5, 5}, {5, 6, 4, 5});
+  old.num_off_by_one.reset();
+  CHECK(off_by_one(old) == 2);
+  Comparison far = compared<std::int32_t>(DType::Int32, {5, 5}, {6, 9});
+  CHECK(off_by_one(far) == 1);
+  far.num_off_by_one.reset();
+  CHECK(!off_by_one(far));
+  CHECK(off_by_one(floats({1}, {2})) == 0);
+  CHECK(is_exact_integer(DType::Int64));
+  CHECK(is_exact_integer(DType::UInt32));
+  for (const DType type : {DType::Int8, DType::UInt16, DType::Bool, DType::Float32})
+    CHECK_FALSE(is_exact_integer(type));
+}
+
+TEST_CASE("what the greatest element excuses is counted, and said where it hides small ones") {
+  const Tolerance tolerance{0.01, 0.01, 0.02};
+  // A mask of -10000: an output whose small values are all wrong passes.
+  std::vector<float> expected;
+  std::vector<float> actual;
+  for (int i = 0; i < 40; ++i) {
+    expected.push_back(i < 30 ? -10000.0F : static_cast<float>(i - 35) * 4 + 1);
+    actual.push_back(i < 30 ? -10000.0F : 7.5F);
+  }
+  const Comparison masked = floats(expected, actual, tolerance);
+  CHECK(judge({masked}, 1, tolerance)->status == Status::Success);
+  const auto hidden = forgiven({masked}, tolerance);
+  REQUIRE(hidden);
+  CHECK(hidden->elements == 10);
+  CHECK(hidden->hides);
+  // Without the fraction nothing is excused, and the case fails.
+  CHECK(forgiven({masked}, {0.01, 0.01, 0})->elements == 0);
+  CHECK(judge({masked}, 1, {0.01, 0.01, 0})->status == Status::Difference);
+  // The same mask with the small values right: one is off by a little, as noise is.
+  std::vector<float> noisy = expected;
+  noisy[35] += 0.5F;
+  CHECK(forgiven({floats(expected, noisy, tolerance)}, tolerance)->elements == 1);
+  CHECK_FALSE(forgiven({floats(expected, noisy, tolerance)}, tolerance)->hides);
+  // Noise near zero in an output whose values spread evenly hides nothing.
+  std::vector<float> even;
+  std::vector<float> half;
+  for (int i = 1; i <= 1000; ++i) {
+    even.push_back(static_cast<float>(i) / 10);
+    half.push_back(even.back() + 0.05F);
+  }
+  const auto near_zero = forgiven({floats(even, half, tolerance)}, tolerance);
+  CHECK(near_zero->elements > 20);
+  CHECK_FALSE(near_zero->hides);
+  // More than half of all elements, however they spread.
+  std::vector<float> off = even;
+  for (float& value : off) value += 1.9F;
+  CHECK(forgiven({floats(even, off, tolerance)}, tolerance)->hides);
+}
+
+TEST_CASE("numbers of an older program tell what is excused where the bound is an edge") {
+  Comparison old = floats({1, 1, 1, 1, 100}, {1.5F, 1.5F, 1, 1, 100}, {0.01, 0.01, 0.02});
+  old.num_forgiven.reset();
+  old.num_small = 0;
+  CHECK(forgiven({old}, {0.01, 0.01, 0.02})->elements == 2);
+  CHECK_FALSE(forgiven({old}, {0.01, 0.01, 0.02})->hides);
+  CHECK(!forgiven({old}, {0.01, 0.015, 0.02}));
+  // Counted by a newer one at another bound it is known too.
+  const Tolerance other{0.01, 0.015, 0.02};
+  CHECK(forgiven({floats({1, 1, 100}, {1.5F, 1, 100}, other)}, other)->elements == 1);
+}
+
 TEST_CASE("another tolerance is judged from the stored numbers where they decide") {
   const Comparison output = floats({1, 1, 1, 100}, {1.004F, 1.03F, 1, 100}, {0.01, 0.01, 0});
   // rel: 0.002, 0.0148, 0, 0
@@ -154,6 +245,10 @@ TEST_CASE("whatever judge answers is what comparing anew at that tolerance gives
     CHECK(from_stored->reason == anew->reason);
     CHECK(from_stored->max_rel_diff == anew->max_rel_diff);
     if (from_stored->counts_known) CHECK(from_stored->num_diffs == anew->num_diffs);
+    const auto known = forgiven({floats(e, o, asked)}, asked);
+    REQUIRE(known);
+    const auto stored = forgiven({floats(e, o, any())}, asked);
+    if (stored) CHECK(stored->elements == known->elements);
   }
   CHECK(answered > 100);
 }
