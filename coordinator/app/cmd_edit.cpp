@@ -66,16 +66,18 @@ base::Result<int> change(const fs::path& path, const EditOptions& options, std::
         << "'.\nAvailable layers: " << base::printable(report::some_layers(*config)) << "\n";
     return code(base::ExitCode::Failed);
   }
-  const auto checked =
-      report::check_edit(*config, {options.executor, options.tolerance_avg, options.tolerance_max});
+  const auto checked = report::check_edit(
+      *config, {options.executor, options.tolerance_avg, options.tolerance_max,
+                options.tolerance_abs_frac, options.tolerance_int, options.automatic});
   if (!checked) return base::fail(checked.error());
   const report::Edit& edit = *checked;
   if (layers.size() > 1) {
     out << "Batch edit: " << layers.size() << " layer(s) match '" << options.layer << "'\n";
     for (const std::string& layer : layers) out << "  - " << base::printable(layer) << "\n";
   }
-  if (edit.executor || edit.fp_avg_tol || edit.fp_max_tol) {
-    err << base::printable(report::rejudged_lines(report::apply_edit(*config, layers, edit)));
+  if (edit.executor || edit.has_bounds()) {
+    err << base::printable(report::rejudged_lines(report::apply_edit(*config, layers, edit)))
+        << base::printable(report::idle_bound_lines(*config, layers, edit));
     if (auto done = write_files(path, *config, err); !done)
       return base::fail(std::move(done.error()));
   }

@@ -158,8 +158,4 @@ std::string quantization_line(const domain::ModelAnalysis& model) {
   return out;
 }
 
-bool pooling_is_fused(const json::Value& settings) {
-  return settings.get("quantize") != nullptr;
-}
-
 }  // namespace layerfarm::coordinator::app

@@ -51,7 +51,4 @@ void add_quantize_settings(const QuantizeOptions& options, report::json::Object&
 /// quantized.
 [[nodiscard]] std::string quantization_line(const domain::ModelAnalysis& model);
 
-/// Whether quantized pooling gets no recommendation: the compiler of a whole model fuses it itself.
-[[nodiscard]] bool pooling_is_fused(const report::json::Value& settings);
-
 }  // namespace layerfarm::coordinator::app

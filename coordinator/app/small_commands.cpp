@@ -1,8 +1,12 @@
 #include "coordinator/app/small_commands.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
 
 #include "coordinator/app/flag_values.h"
 #include "coordinator/app/recovery.h"
@@ -27,6 +31,26 @@ void add_view(CLI::App& app, ViewOptions& options, ChosenCommand& chosen) {
                 "Exit 0 for a broken file or an unknown layer, as torq-gen-config does");
 }
 
+/// A bound of a layer's tolerance: a number from 0 on, or "auto", which takes a person's back.
+void add_bound(CLI::App& app, const std::string& flag, const std::string& key, double most,
+               std::vector<std::string>& automatic, const std::function<void(double)>& set) {
+  CLI::Validator number = number_between(0, most);
+  const auto check = [number, most](const std::string& text) {
+    return text == "auto" || number(text).empty()
+               ? std::string()
+               : fmt::format("'{}' is no number from 0 to {}, nor auto", text, most);
+  };
+  app.add_option_function<std::string>(
+         flag,
+         [key, set, &automatic](const std::string& text) {
+           if (text == "auto") return automatic.push_back(key);
+           set(std::stod(text));
+         },
+         "New " + key + " of the layer; auto = the chip's and the flags' again")
+      ->check(CLI::Validator(check, ""))
+      ->type_name("NUMBER|auto");
+}
+
 void add_edit(CLI::App& app, EditOptions& options, ChosenCommand& chosen) {
   CLI::App* sub = app.add_subcommand("edit", "Change recommendations and tolerances in a report");
   sub->callback([&] { chosen = [&] { return cmd_edit(options); }; });
@@ -38,11 +62,20 @@ void add_edit(CLI::App& app, EditOptions& options, ChosenCommand& chosen) {
   sub->add_option("--chip,--torq-hw", options.chip, "Which chip's report, when there are several");
   add_subgraph_ends(*sub, options.subgraph);
   sub->add_option("--layer", options.layer, "Layer id, part of it, pattern with * or ?, or ALL");
-  sub->add_option("--executor", options.executor, "New recommendation; null = none");
-  sub->add_option("--tolerance-avg", options.tolerance_avg, "New fp_avg_tol of the layer")
-      ->check(number_between(0, 1e9));
-  sub->add_option("--tolerance-max", options.tolerance_max, "New fp_max_tol of the layer")
-      ->check(number_between(0, 1e9));
+  sub->add_option("--executor", options.executor,
+                  "New recommendation; null = none, auto = what the rule says");
+  add_bound(*sub, "--tolerance-avg", "fp_avg_tol", 1e9, options.automatic,
+            [&options](double number) { options.tolerance_avg = number; });
+  add_bound(*sub, "--tolerance-max", "fp_max_tol", 1e9, options.automatic,
+            [&options](double number) { options.tolerance_max = number; });
+  add_bound(*sub, "--tolerance-abs-frac", "fp_abs_tol_frac", 1, options.automatic,
+            [&options](double number) { options.tolerance_abs_frac = number; });
+  add_bound(*sub, "--tolerance-int", "int_tol", 1e9, options.automatic, [&options](double number) {
+    const auto whole = static_cast<std::uint32_t>(number);
+    if (static_cast<double>(whole) != number)
+      throw CLI::ValidationError("--tolerance-int", "must be a whole number, as integers differ");
+    options.tolerance_int = whole;
+  });
   sub->add_option_function<std::string>(
          "--list", [&options](const std::string& filter) { options.list = filter; },
          "List the layers, or those that match")

@@ -14,6 +14,7 @@ namespace layerfarm::coordinator::report {
 namespace {
 
 constexpr std::string_view kNoExecutor = "null";
+constexpr std::string_view kByRule = "auto";
 
 /// Set of characters after '[' at `at`; moved behind ']'. False when there is no ']' (then '['
 /// stands for itself).
@@ -40,17 +41,22 @@ bool set_matches(std::string_view pattern, std::size_t& at, char c, bool& matche
   return true;
 }
 
-/// What `--executor` names; none for "null".
-std::optional<std::string> executor_in(const Edit& edit) {
-  if (!edit.executor || lower(*edit.executor) == kNoExecutor) return std::nullopt;
-  return edit.executor;
+/// Whether the edit's executor is this word, and no executor of the report's chip is called so.
+bool says(const json::Value& report, const Edit& edit, std::string_view word) {
+  return edit.executor && lower(*edit.executor) == word &&
+         !base::find_any_case(chip_executors_of(report), *edit.executor);
 }
 
 void edit_tolerance(json::Object& entry, const Edit& edit) {
   json::Value& tolerance = entry["tolerance_used"];
   if (!tolerance.object()) tolerance = json::Object();
-  if (edit.fp_avg_tol) tolerance.object()->set("fp_avg_tol", *edit.fp_avg_tol);
-  if (edit.fp_max_tol) tolerance.object()->set("fp_max_tol", *edit.fp_max_tol);
+  json::Object& bounds = *tolerance.object();
+  if (edit.fp_avg_tol) bounds.set("fp_avg_tol", *edit.fp_avg_tol);
+  if (edit.fp_max_tol) bounds.set("fp_max_tol", *edit.fp_max_tol);
+  if (edit.fp_abs_tol_frac) bounds.set("fp_abs_tol_frac", *edit.fp_abs_tol_frac);
+  if (edit.int_tol) bounds.set("int_tol", std::int64_t{*edit.int_tol});
+  for (const std::string& key : edit.automatic) bounds.erase(key);
+  if (bounds.empty()) entry.erase("tolerance_used");
 }
 
 }  // namespace
@@ -120,19 +126,19 @@ std::vector<std::string> select_layers(const json::Value& report, std::string_vi
 }
 
 base::Result<Edit> check_edit(const json::Value& report, Edit edit) {
-  if (const auto executor = executor_in(edit)) {
+  if (edit.executor && !says(report, edit, kNoExecutor) && !says(report, edit, kByRule)) {
     const std::vector<std::string> known = chip_executors_of(report);
-    auto found = base::find_any_case(known, *executor);
+    auto found = base::find_any_case(known, *edit.executor);
     if (!found) {
       const std::string_view chip = report.get_text("_chip");
       return base::fail(base::ErrorCode::InvalidInput,
-                        "'" + *executor + "' is no executor of " +
+                        "'" + *edit.executor + "' is no executor of " +
                             (chip.empty() ? "this report's chip" : "chip " + std::string(chip)) +
-                            "; choose one of " + base::join(known) + ", or null");
+                            "; choose one of " + base::join(known) + ", null or auto");
     }
     edit.executor = std::move(*found);
   }
-  for (const auto& tolerance : {edit.fp_avg_tol, edit.fp_max_tol}) {
+  for (const auto& tolerance : {edit.fp_avg_tol, edit.fp_max_tol, edit.fp_abs_tol_frac}) {
     if (tolerance && !(std::isfinite(*tolerance) && *tolerance >= 0)) {
       return base::fail(base::ErrorCode::InvalidInput, "a tolerance must be a number from 0 on");
     }
@@ -144,16 +150,19 @@ Rejudged apply_edit(json::Value& report, const std::vector<std::string>& layers,
   json::Value* ops = report.object() ? report.object()->find("ops") : nullptr;
   if (!ops || !ops->object()) return {};
   Rejudged rejudged;
+  const bool by_rule = says(report, edit, kByRule);
+  const bool none = says(report, edit, kNoExecutor);
   for (const std::string& layer : layers) {
     json::Value* entry = ops->object()->find(layer);
     if (!entry || !entry->object()) continue;
-    if (edit.executor) {
-      set_recommendation(report, layer, executor_in(edit));
+    if (edit.executor && !by_rule) {
+      set_recommendation(report, layer, none ? std::nullopt : edit.executor);
       entry->object()->set("_edited", true);
     }
-    if (edit.fp_avg_tol || edit.fp_max_tol) edit_tolerance(*entry->object(), edit);
+    if (edit.has_bounds()) edit_tolerance(*entry->object(), edit);
   }
-  if (edit.fp_avg_tol || edit.fp_max_tol) rejudged = rejudge(report, layers);
+  if (by_rule) recommend_by_rule(report, layers);
+  if (edit.has_bounds()) rejudged = rejudge(report, layers, edit.automatic);
   report.object()->erase("_whole_model");      // of another assignment, or judged otherwise
   if (is_unfinished(report)) return rejudged;  // a run that goes on writes its text at its end
   const Overview all = overview(ops_of(report), executors_of(report), RowOrder::OrigIndex);
@@ -163,27 +172,60 @@ Rejudged apply_edit(json::Value& report, const std::vector<std::string>& layers,
   return rejudged;
 }
 
+std::string idle_bound_lines(const json::Value& report, const std::vector<std::string>& layers,
+                             const Edit& edit) {
+  std::vector<std::string> floats;  // bounds of them
+  if (edit.fp_avg_tol) floats.emplace_back("fp_avg_tol");
+  if (edit.fp_max_tol) floats.emplace_back("fp_max_tol");
+  if (edit.fp_abs_tol_frac) floats.emplace_back("fp_abs_tol_frac");
+  std::vector<std::string> without_floats;
+  std::vector<std::string> without_integers;
+  const json::Value* ops = report.get("ops");
+  for (const std::string& layer : layers) {
+    const json::Value* entry = ops ? ops->get(layer) : nullptr;
+    const ResultKinds kinds = entry ? kinds_in(*entry) : ResultKinds{};
+    if (!kinds.known) continue;
+    if (!kinds.floats && !floats.empty()) without_floats.push_back(layer);
+    if (!kinds.integers && edit.int_tol) without_integers.push_back(layer);
+  }
+  std::string out;
+  const auto add = [&out](const std::string& bounds, const std::vector<std::string>& of,
+                          const char* kind) {
+    if (of.empty()) return;
+    out += bounds + " has no effect on " + std::to_string(of.size()) +
+           " layer(s), since no result of them has " + kind + ": " + first_ten(of) + "\n";
+  };
+  add(base::join(floats), without_floats, "floats");
+  add("int_tol", without_integers, "integers");
+  return out;
+}
+
 std::string edit_lines(const json::Value& report, const std::vector<std::string>& layers,
                        const Edit& edit, const std::string& compiler_path) {
   std::string out;
   const std::string many = std::to_string(layers.size()) + " layer(s)";
   const bool one = layers.size() == 1;
+  const json::Value* entry =
+      one && report.get("ops") ? report.get("ops")->get(layers.front()) : nullptr;
   if (edit.executor) {
     out += "Updated recommended_executor for " + (one ? "'" + layers.front() + "'" : many) +
-           " to '" + *edit.executor + "'\n";
+           " to '" + *edit.executor + "'";
+    if (says(report, edit, kByRule) && entry)
+      out += " (now " + recommendation_in(*entry).value_or("null") + ")";
+    out += "\n";
   }
-  if (edit.fp_avg_tol || edit.fp_max_tol) {
+  if (edit.has_bounds()) {
     if (one) {
-      const json::Value* entry =
-          report.get("ops") ? report.get("ops")->get(layers.front()) : nullptr;
       const json::Value* tolerance = entry ? entry->get("tolerance_used") : nullptr;
       out += "Updated tolerance for '" + layers.front() + "' to " +
-             (tolerance ? json::python_text(*tolerance) : "") + "\n";
+             (tolerance ? json::python_text(*tolerance) : std::string(kByRule)) + "\n";
     } else {
       out += "Updated tolerance for " + many + "\n";
     }
   }
-  if (out.empty()) return "No changes made: give --executor, --tolerance-avg or --tolerance-max.\n";
+  if (out.empty())
+    return "No changes made: give --executor, or one of --tolerance-avg, --tolerance-max, "
+           "--tolerance-abs-frac and --tolerance-int.\n";
   return out + "Updated compiler JSON: " + compiler_path + "\n";
 }
 

@@ -325,6 +325,10 @@ std::vector<Candidate> candidates_in(const json::Value& entry,
   return out;
 }
 
+bool pooling_is_fused(const json::Value& settings, bool is_subgraph) {
+  return settings.get("quantize") != nullptr && !is_subgraph;
+}
+
 HandEdits::HandEdits(const json::Value& report)
     // What a chip does not have any more no rule recommends.
     : executors_(report.get("_executors") ? chip_executors_of(report) : executors_of(report)) {

@@ -129,6 +129,9 @@ void set_recommendation(json::Value& report, std::string_view layer_id,
 [[nodiscard]] std::vector<Candidate> candidates_in(const json::Value& entry,
                                                    std::span<const std::string> executors);
 
+/// Whether quantized pooling gets no recommendation: the compiler of a whole model fuses it itself.
+[[nodiscard]] bool pooling_is_fused(const json::Value& settings, bool is_subgraph);
+
 /// Tells the recommendations of a report that a person set from those that a rule gave.
 class HandEdits {
  public:

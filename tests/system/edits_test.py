@@ -70,7 +70,7 @@ class Recommendations(Reports):
         files = self.files()
         for name in ("nss", "cpu-", "cpu "):
             done = self.edit("gen_odd", "--layer", layer, "--executor", name, code=1)
-            self.assertEqual(done.stderr, f"Error: '{name}' is no executor of chip ort-cpu; choose one of cpu, cpu-noopt, or null\n")
+            self.assertEqual(done.stderr, f"Error: '{name}' is no executor of chip ort-cpu; choose one of cpu, cpu-noopt, null or auto\n")
         self.assertEqual(self.files(), files)
         self.edit("gen_odd", "--layer", layer, "--executor", "CPU-NoOpt")
         self.assertEqual(self.report("gen_odd")["ops"][layer]["recommended_executor"], "cpu-noopt")
@@ -124,6 +124,44 @@ class Tolerances(Reports):
         # And over flags.
         self.discover("gen_repeat_cnn", "ort-cpu", *exact, "--tolerance-max", "0.5", code=1)
         self.assertEqual(self.report("gen_repeat_cnn")["ops"][layer]["executors"]["cpu-noopt"], judged)
+
+
+    def test_every_bound_can_be_edited_and_taken_back(self):
+        exact = ("--tolerance-abs-frac", "0")
+        self.discover("gen_repeat_cnn", "ort-cpu", *exact, code=0)
+        before = self.files()
+        layer, needed = next((layer, result["_required_tolerance"]) for layer, entry in self.report("gen_repeat_cnn")["ops"].items()
+                             for result in [entry["executors"]["cpu-noopt"]] if 0 < result["_required_tolerance"] < 0.01)
+        bounds = {"fp_avg_tol": needed / 2, "fp_max_tol": needed / 2, "fp_abs_tol_frac": 0.5, "int_tol": 0}
+        done = self.edit("gen_repeat_cnn", "--layer", layer, "--tolerance-avg", needed / 2, "--tolerance-max", needed / 2,
+                         "--tolerance-abs-frac", "0.5", "--tolerance-int", "0", code=0)
+        self.assertIn(f"int_tol has no effect on 1 layer(s), since no result of them has integers: {layer}\n", done.stderr)
+        self.assertEqual(self.report("gen_repeat_cnn")["ops"][layer]["tolerance_used"], bounds)
+        # The difference is too small beside the greatest value to count any more, and that holds through later discovers.
+        for _ in range(2):
+            self.discover("gen_repeat_cnn", "ort-cpu", *exact, code=0)
+            judged = self.report("gen_repeat_cnn")["ops"][layer]["executors"]["cpu-noopt"]
+            self.assertEqual((judged["status"], judged["tolerance_used"]), ("success", bounds))
+        self.edit("gen_repeat_cnn", "--layer", layer, "--tolerance-abs-frac", "auto", code=0)
+        self.discover("gen_repeat_cnn", "ort-cpu", *exact, code=1)
+        self.assertEqual(self.report("gen_repeat_cnn")["ops"][layer]["executors"]["cpu-noopt"]["status"], "difference")
+        done = self.edit("gen_repeat_cnn", "--layer", layer, "--tolerance-avg", "auto", "--tolerance-max", "auto", "--tolerance-int", "auto", code=0)
+        self.assertIn(f"Updated tolerance for '{layer}' to auto\n", done.stdout)
+        self.assertNotIn("tolerance_used", self.report("gen_repeat_cnn")["ops"][layer])
+        self.discover("gen_repeat_cnn", "ort-cpu", *exact, code=0)
+        self.assertEqual(self.files(), before)
+        for flag, value in (("--tolerance-int", "0.5"), ("--tolerance-abs-frac", "2"), ("--tolerance-max", "Auto"), ("--tolerance-avg", "-1")):
+            self.edit("gen_repeat_cnn", "--layer", layer, flag, value, code=2)
+        self.assertEqual(self.files(), before)
+
+    def test_a_choice_can_be_taken_back(self):
+        self.discover("gen_odd", "ort-cpu", code=0)
+        before = self.files()
+        layer = next(iter(self.report("gen_odd")["ops"]))
+        self.edit("gen_odd", "--layer", layer, "--executor", "cpu-noopt", code=0)
+        done = self.edit("gen_odd", "--layer", layer, "--executor", "auto", code=0)
+        self.assertIn(f"Updated recommended_executor for '{layer}' to 'auto' (now cpu)\n", done.stdout)
+        self.assertEqual(self.files(), before)
 
 
 class OtherSettings(Reports):

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "coordinator/app/cmd_quantize.h"
+#include "coordinator/report/ops.h"
 #include "shared/base/files.h"
 
 using namespace layerfarm;
@@ -92,7 +93,7 @@ TEST_CASE("settings hold what changes the results, and only where something is q
   json::Object settings;
   add_quantize_settings(options, settings);
   CHECK(settings.empty());
-  CHECK_FALSE(pooling_is_fused(json::Value(settings)));
+  CHECK_FALSE(coordinator::report::pooling_is_fused(json::Value(settings), /*is_subgraph=*/false));
   options.enabled = options.full_integer = true;
   add_quantize_settings(options, settings);
   CHECK(json::text_of(json::Value(settings)) == json::text_of(json::Value([] {
@@ -104,7 +105,8 @@ TEST_CASE("settings hold what changes the results, and only where something is q
           out.set("quantize", std::move(how));
           return out;
         }())));
-  CHECK(pooling_is_fused(json::Value(settings)));
+  CHECK(coordinator::report::pooling_is_fused(json::Value(settings), /*is_subgraph=*/false));
+  CHECK_FALSE(coordinator::report::pooling_is_fused(json::Value(settings), /*is_subgraph=*/true));
 }
 
 TEST_CASE("other samples are another calibration") {

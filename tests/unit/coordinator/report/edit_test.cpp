@@ -58,7 +58,7 @@ TEST_CASE("an executor must be one of the report's, a tolerance a number from 0 
   const auto wrong = check_edit(report, {.executor = "nsss"});
   REQUIRE_FALSE(wrong);
   CHECK(wrong.error().text() ==
-        "'nsss' is no executor of this report's chip; choose one of nss, css, host, or null");
+        "'nsss' is no executor of this report's chip; choose one of nss, css, host, null or auto");
   // What is tested in an old entry only is no executor of the chip.
   const auto gone = check_edit(
       *json::parse(
@@ -67,7 +67,7 @@ TEST_CASE("an executor must be one of the report's, a tolerance a number from 0 
       {.executor = "old"});
   REQUIRE_FALSE(gone);
   CHECK(gone.error().text() ==
-        "'old' is no executor of chip SM8550; choose one of htp, host, or null");
+        "'old' is no executor of chip SM8550; choose one of htp, host, null or auto");
   CHECK_FALSE(check_edit(report, {.fp_avg_tol = -1.0}));
   CHECK_FALSE(check_edit(report, {.fp_max_tol = std::nan("")}));
   CHECK(check_edit(report, {.fp_avg_tol = 0.0}));
@@ -132,6 +132,23 @@ TEST_CASE("what was changed is said for one layer and for several") {
         "Updated recommended_executor for 2 layer(s) to 'css'\nUpdated tolerance for 2 "
         "layer(s)\nUpdated compiler JSON: c.json\n");
   CHECK(edit_lines(report, {"Conv_1"}, {}, "c.json").find("No changes made") == 0);
+}
+
+TEST_CASE("a bound that does nothing to a layer's results is said") {
+  const json::Value report = *json::parse(R"({"ops": {
+    "ArgMax_i": {"executors": {"a": {"status": "success", "_num_elements": 2, "_num_integers": 2}}},
+    "Conv_c": {"executors": {"a": {"status": "success", "_num_elements": 2, "_mean_rel_diff": 0.0}}},
+    "Less_b": {"executors": {"a": {"status": "success", "_num_elements": 2}}},
+    "Old_o": {"executors": {"a": {"status": "success"}}}}})",
+                                          "kinds");
+  const std::vector<std::string> all = {"ArgMax_i", "Conv_c", "Less_b", "Old_o"};
+  CHECK(idle_bound_lines(report, all, {.fp_max_tol = 0.5, .fp_abs_tol_frac = 0.5}) ==
+        "fp_max_tol, fp_abs_tol_frac has no effect on 2 layer(s), since no result of them has "
+        "floats: ArgMax_i, Less_b\n");
+  CHECK(idle_bound_lines(report, all, {.int_tol = 0}) ==
+        "int_tol has no effect on 2 layer(s), since no result of them has integers: Conv_c, "
+        "Less_b\n");
+  CHECK(idle_bound_lines(report, all, {.executor = "a"}).empty());
 }
 
 TEST_CASE("the list can be filtered, and says when nothing fits") {

@@ -57,7 +57,7 @@ std::string discovered(const std::vector<Run>& runs, const domain::Tolerance& ch
                        const Edit& edited) {
   ReportState state(plan_of(chip));
   domain::Tolerance tolerance = chip;
-  if (edited.fp_avg_tol || edited.fp_max_tol) {
+  if (edited.has_bounds()) {
     json::Value file =
         *json::parse(R"({"ops": {"Conv_c": {"executors": {}}}, "_settings": {}})", "");
     (void)apply_edit(file, {"Conv_c"}, edited);
@@ -103,11 +103,28 @@ TEST_CASE("an edited tolerance gives what a discover with it gives, or leaves th
     Edit edit;
     if (*rc::gen::arbitrary<bool>()) edit.fp_avg_tol = *tolerance;
     if (!edit.fp_avg_tol || *rc::gen::arbitrary<bool>()) edit.fp_max_tol = *tolerance;
+    if (*rc::gen::inRange(0, 4) == 0) edit.fp_abs_tol_frac = *rc::gen::element(0.0, 0.001, 0.1);
+    if (*rc::gen::inRange(0, 3) == 0) edit.int_tol = *rc::gen::inRange<std::uint32_t>(0, 4);
 
     json::Value report = parsed(discovered(runs, chip, {}));
     const json::Value before = report;
     const Rejudged rejudged = apply_edit(report, {"Conv_c"}, edit);
-    const json::Value wanted = parsed(discovered(runs, chip, edit));
+    json::Value wanted = parsed(discovered(runs, chip, edit));
+    // Numbers of the old bounds are taken away; those of the new ones a discover brings back.
+    for (const char* name : {"a", "b"}) {
+      json::Object* result = wanted.object()
+                                 ->find("ops")
+                                 ->object()
+                                 ->find("Conv_c")
+                                 ->object()
+                                 ->find("executors")
+                                 ->object()
+                                 ->find(name)
+                                 ->object();
+      for (const char* key : {"_forgiven", "_required_tolerance"}) {
+        if (result_of(report, name).get(key) == nullptr) result->erase(key);
+      }
+    }
     for (const char* name : {"a", "b"}) {
       const std::string place = std::string("Conv_c on ") + name;
       const bool open =
@@ -119,6 +136,62 @@ TEST_CASE("an edited tolerance gives what a discover with it gives, or leaves th
     whole += rejudged.changed.empty() ? 0 : 1;
   });
   CHECK(whole > 0);  // verdicts did change
+}
+
+TEST_CASE("bounds that are nobody's any more are the chip's again, and verdicts follow") {
+  const Run far{{{{1, 2}, {1, 2.1F}}}, {}};
+  json::Value report = parsed(discovered({far, far}, {0.01, 0.01}, {}));
+  const std::string before = json::text_of(report);
+  (void)apply_edit(report, {"Conv_c"}, {.fp_max_tol = 0.1, .int_tol = 0});
+  CHECK(result_of(report, "a").get_text("status") == "success");
+  CHECK(*result_of(report, "a").get("tolerance_used")->get("int_tol")->integer() == 0);
+  // A difference has counts that a report of a success does not hold.
+  Rejudged back = apply_edit(report, {"Conv_c"}, {.automatic = {"fp_max_tol", "int_tol"}});
+  CHECK(back.open.size() == 2);
+  CHECK(report.get("ops")->get("Conv_c")->get("tolerance_used") == nullptr);
+  const Run near{{{{1, 2}, {1, 2}}}, {}};
+  report = parsed(discovered({near, near}, {0.01, 0.01}, {}));
+  const json::Value untouched = report;
+  (void)apply_edit(report, {"Conv_c"}, {.fp_max_tol = 0.1, .int_tol = 0});
+  back = apply_edit(report, {"Conv_c"}, {.automatic = {"fp_max_tol", "int_tol"}});
+  CHECK(back.open.empty());
+  CHECK(json::text_of(report) == json::text_of(untouched));
+}
+
+TEST_CASE("integers are judged by their own bound at once where the numbers tell") {
+  const Run ones{{}, {{{1, 2, 3}, {1, 2, 4}}}};
+  const Run far{{}, {{{1, 2, 3}, {1, 2, 6}}}};
+  json::Value report = parsed(discovered({ones, far}, {0.01, 0.01}, {}));
+  const Rejudged wide = apply_edit(report, {"Conv_c"}, {.int_tol = 3});
+  CHECK(wide.changed == std::vector<std::string>{"Conv_c on b: difference -> success"});
+  CHECK(wide.open.empty());
+  CHECK(result_of(report, "a").get("_off_by_one")->integer() == 1);
+  report = parsed(discovered({ones, far}, {0.01, 0.01}, {}));
+  const Rejudged strict = apply_edit(report, {"Conv_c"}, {.int_tol = 0});
+  CHECK(strict.open == std::vector<std::string>{"Conv_c on a", "Conv_c on b"});
+}
+
+TEST_CASE("a recommendation that is nobody's any more is the rule's") {
+  const Run far{{{{1, 2}, {1, 2.1F}}}, {}};
+  const Run near{{{{1, 2}, {1, 2}}}, {}};
+  json::Value report = parsed(discovered({far, near}, {0.01, 0.01}, {}));
+  const std::string before = json::text_of(report);
+  (void)apply_edit(report, {"Conv_c"}, {.executor = "a"});
+  CHECK(report.get("ops")->get("Conv_c")->get("_edited")->flag() == true);
+  (void)apply_edit(report, {"Conv_c"}, {.executor = "Auto"});
+  CHECK(json::text_of(report) == before);
+  // Quantized pooling has none on purpose.
+  json::Value pooling = parsed(R"({"_executors": ["a"], "_settings": {"quantize": {}}, "ops": {
+    "MaxPool_p": {"executors": {"a": {"status": "success"}}, "recommended_executor": "a", "_edited": true}}})");
+  (void)apply_edit(pooling, {"MaxPool_p"}, {.executor = "auto"});
+  CHECK(pooling.get("ops")->get("MaxPool_p")->get("recommended_executor")->is_null());
+  CHECK(pooling.get("ops")->get("MaxPool_p")->get("_edited") == nullptr);
+  // A chip may call an executor so.
+  json::Value named = parsed(R"({"_executors": ["a", "auto"], "ops": {
+    "Conv_c": {"executors": {"a": {"status": "success"}}, "recommended_executor": "a"}}})");
+  (void)apply_edit(named, {"Conv_c"}, {.executor = "auto"});
+  CHECK(named.get("ops")->get("Conv_c")->get_text("recommended_executor") == "auto");
+  CHECK(named.get("ops")->get("Conv_c")->get("_edited")->flag() == true);
 }
 
 TEST_CASE("a difference within the new bound is a success, and what follows from it is renewed") {
