@@ -8,6 +8,7 @@
 #include "coordinator/report/edit.h"
 #include "coordinator/report/folder_lock.h"
 #include "coordinator/report/report_files.h"
+#include "coordinator/report/texts.h"
 #include "coordinator/report/view_text.h"
 #include "shared/base/exit_code.h"
 #include "shared/base/files.h"
@@ -73,7 +74,8 @@ base::Result<int> change(const fs::path& path, const EditOptions& options, std::
   const report::Edit& edit = *checked;
   if (layers.size() > 1) {
     out << "Batch edit: " << layers.size() << " layer(s) match '" << options.layer << "'\n";
-    for (const std::string& layer : layers) out << "  - " << base::printable(layer) << "\n";
+    for (const std::string& layer : layers)
+      out << "  - " << base::printable(report::one_line(layer)) << "\n";
   }
   if (edit.executor || edit.has_bounds()) {
     err << base::printable(report::rejudged_lines(report::apply_edit(*config, layers, edit)))

@@ -2,10 +2,14 @@
 
 #include <filesystem>
 #include <iostream>
+#include <string>
+#include <vector>
 
 #include "coordinator/app/report_choice.h"
 #include "coordinator/report/compiler_map.h"
+#include "coordinator/report/edit.h"
 #include "coordinator/report/report_files.h"
+#include "coordinator/report/texts.h"
 #include "coordinator/report/view_text.h"
 #include "shared/base/exit_code.h"
 #include "shared/base/text.h"
@@ -40,6 +44,15 @@ base::Result<Target> target_of(const ViewOptions& options) {
   return target;
 }
 
+/// The layers that are meant: the one of this very id, else what `discover --layers` and `edit`
+/// would select. The original knows exact ids only.
+std::vector<std::string> layers_of(const report::json::Value& file, const std::string& layer,
+                                   const ViewOptions& options) {
+  const report::json::Value* ops = file.get("ops");
+  if (ops != nullptr && ops->get(layer) != nullptr) return {layer};
+  return options.compat ? std::vector<std::string>() : report::select_layers(file, layer);
+}
+
 int show(const report::json::Value& file, const Target& target, const ViewOptions& options,
          std::ostream& out, std::ostream& err) {
   if (report::is_compiler_file(file)) {
@@ -56,11 +69,11 @@ int show(const report::json::Value& file, const Target& target, const ViewOption
         report::view_summary(file, options.colour ? report::Colour::Yes : report::Colour::No));
     return code(base::ExitCode::Success);
   }
-  if (const auto text = report::view_layer(file, target.layer)) {
-    out << base::printable(*text);
-    return code(base::ExitCode::Success);
-  }
-  out << "Layer '" << target.layer
+  const std::vector<std::string> layers = layers_of(file, target.layer, options);
+  for (const std::string& layer : layers)
+    out << base::printable(report::view_layer(file, layer).value_or(""));
+  if (!layers.empty()) return code(base::ExitCode::Success);
+  out << "Layer '" << base::printable(report::one_line(target.layer))
       << "' not found.\nAvailable layers: " << base::printable(report::some_layers(file)) << "\n";
   return code(options.compat ? base::ExitCode::Success : base::ExitCode::Failed);
 }

@@ -20,7 +20,7 @@ void add_view(CLI::App& app, ViewOptions& options, ChosenCommand& chosen) {
       app.add_subcommand("view", "Show a report, one of its layers, or a compiler file");
   sub->callback([&] { chosen = [&] { return cmd_view(options); }; });
   sub->add_option("config", options.config, "Report or compiler file (with --model: the layer)");
-  sub->add_option("layer", options.layer, "Layer id");
+  sub->add_option("layer", options.layer, "Layer id, part of it, pattern with * or ?, or ALL");
   sub->add_option("--model", options.model, "Model whose report is meant")->type_name("FILE");
   sub->add_option("--output-dir", options.output_dir,
                   "Folder of the JSON files (default: the current one)")

@@ -252,23 +252,23 @@ std::string compare_text(const Differences& differences, const ComparedNames& na
   std::string out = "A: " + names.a + "\nB: " + names.b + "\n";
   for (const std::string& note : differences.notes) out += "Note: " + note + "\n";
   const auto verdict = [](const VerdictChange& change) {
-    return fmt::format("{} on {}: {} -> {}", change.layer_id, upper(change.executor),
+    return fmt::format("{} on {}: {} -> {}", one_line(change.layer_id), upper(change.executor),
                        shown(change.a), shown(change.b));
   };
-  const auto same = [](const std::string& id) { return id; };
+  const auto same = [](const std::string& id) { return one_line(id); };
   out += block("Verdicts that changed", differences.verdicts, verdict);
   out += block("Tested in one of them only", differences.tested_once, verdict);
-  out +=
-      block(report ? "Recommendations that changed" : "Assignments that changed",
-            differences.choices, [](const ChoiceChange& change) {
-              return fmt::format("{}: {} -> {}", change.layer_id, shown(change.a), shown(change.b));
-            });
+  out += block(report ? "Recommendations that changed" : "Assignments that changed",
+               differences.choices, [](const ChoiceChange& change) {
+                 return fmt::format("{}: {} -> {}", one_line(change.layer_id), shown(change.a),
+                                    shown(change.b));
+               });
   out += block(
       fmt::format("Run times that changed by more than {} %", differences.time_threshold_percent),
       differences.timings, [](const TimingChange& change) {
-        return fmt::format("{} on {}: {} ms -> {} ms ({})", change.layer_id, upper(change.executor),
-                           json::float_text(change.a_ms), json::float_text(change.b_ms),
-                           percent_text(change.percent));
+        return fmt::format("{} on {}: {} ms -> {} ms ({})", one_line(change.layer_id),
+                           upper(change.executor), json::float_text(change.a_ms),
+                           json::float_text(change.b_ms), percent_text(change.percent));
       });
   out += block(report ? "Layers only in A" : "Assignments only in A", differences.only_in_a, same);
   out += block(report ? "Layers only in B" : "Assignments only in B", differences.only_in_b, same);

@@ -208,8 +208,8 @@ std::string edit_lines(const json::Value& report, const std::vector<std::string>
   const json::Value* entry =
       one && report.get("ops") ? report.get("ops")->get(layers.front()) : nullptr;
   if (edit.executor) {
-    out += "Updated recommended_executor for " + (one ? "'" + layers.front() + "'" : many) +
-           " to '" + *edit.executor + "'";
+    out += "Updated recommended_executor for " +
+           (one ? "'" + one_line(layers.front()) + "'" : many) + " to '" + *edit.executor + "'";
     if (says(report, edit, kByRule) && entry)
       out += " (now " + recommendation_in(*entry).value_or("null") + ")";
     out += "\n";
@@ -217,7 +217,7 @@ std::string edit_lines(const json::Value& report, const std::vector<std::string>
   if (edit.has_bounds()) {
     if (one) {
       const json::Value* tolerance = entry ? entry->get("tolerance_used") : nullptr;
-      out += "Updated tolerance for '" + layers.front() + "' to " +
+      out += "Updated tolerance for '" + one_line(layers.front()) + "' to " +
              (tolerance ? json::python_text(*tolerance) : std::string(kByRule)) + "\n";
     } else {
       out += "Updated tolerance for " + many + "\n";

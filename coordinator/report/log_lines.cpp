@@ -4,7 +4,7 @@ namespace layerfarm::coordinator::report {
 namespace {
 
 std::string heading(const CaseLine& line) {
-  std::string out = "\nLayer " + line.layer_id;
+  std::string out = "\nLayer " + one_line(line.layer_id);
   if (!line.model.empty()) out += " (" + line.model + ")";
   out += ": ";
   if (!line.chip.empty()) out += line.chip + " ";
@@ -35,7 +35,7 @@ std::string chip_line(std::string_view name, std::string_view target) {
 std::string case_lines(const CaseLine& line, const CaseResult& result, Colour colour) {
   std::string out = heading(line) + coloured(domain::status_name(result.status), colour);
   if (result.timing) out += " (" + json::float_text(result.timing->runtime_ms) + "ms)";
-  if (!result.copied_from.empty()) out += " (copied from " + result.copied_from + ")";
+  if (!result.copied_from.empty()) out += " (copied from " + one_line(result.copied_from) + ")";
   if (result.failure && result.failure->in_setup)
     out += " (setup: " + in_parentheses(*result.failure) + ")";
   if (!line.evidence.empty()) out += " (" + line.evidence + ")";

@@ -12,6 +12,7 @@ namespace layerfarm::coordinator::report {
 namespace {
 
 constexpr std::size_t kLongestLayerColumn = 60;
+constexpr std::string_view kCutMark = "\u2026";  ///< one character: an ellipsis
 constexpr std::size_t kStatusColumn = 12;
 constexpr std::size_t kRuleBeyondColumns = 25;
 constexpr std::size_t kRefusalsShown = 20;
@@ -31,6 +32,12 @@ std::string cut(std::string_view text, std::size_t characters) {
     --characters;
   }
   return std::string(text.substr(0, end));
+}
+
+/// The last characters.
+std::string last(std::string_view text, std::size_t characters) {
+  const std::size_t all = width(text);
+  return std::string(text.substr(cut(text, all - std::min(all, characters)).size()));
 }
 
 void pad(std::string& line, std::string_view text, std::size_t columns) {
@@ -99,7 +106,8 @@ std::string critical_block(const Overview& overview) {
   std::string out =
       "CRITICAL: " + number(overview.critical.size()) + " layer(s) with ALL executors ERRORS\n";
   for (const CriticalFailure& failure : overview.critical) {
-    out += "\n  - " + failure.layer_id + " (node: " + index_text(failure.node_index) + ")";
+    out +=
+        "\n  - " + one_line(failure.layer_id) + " (node: " + index_text(failure.node_index) + ")";
   }
   return out;
 }
@@ -110,12 +118,12 @@ std::string critical_details(const Overview& overview) {
                     "These layers cannot run on any executor that was tested.\n";
   std::size_t place = 0;
   for (const CriticalFailure& failure : overview.critical) {
-    const std::string location = failure.location.value_or("N/A");
+    const std::string location = one_line(failure.location.value_or("N/A"));
     out += fmt::format(
         "\n  {}. Layer: {}\n     Node index: {}\n     MLIR location: {}\n     Full MLIR location: "
         "{}\n"
         "     Executor errors:\n",
-        ++place, failure.layer_id, index_text(failure.node_index), location, location);
+        ++place, one_line(failure.layer_id), index_text(failure.node_index), location, location);
     for (const OpResult& error : failure.errors) {
       out += fmt::format("       - {}: {} - {}\n", upper(error.executor), error.status,
                          cut_diagnostic(error.failure_report.get_text("summary")));
@@ -134,12 +142,56 @@ std::string upper(std::string_view name) {
   return out;
 }
 
+std::string one_line(std::string_view name) {
+  std::string out;
+  for (const char c : name) {
+    const auto code = static_cast<unsigned char>(c);
+    if (code >= 0x20 && code != 0x7f) {
+      out += c;
+    } else if (c == '\n') {
+      out += "\\n";
+    } else if (c == '\t') {
+      out += "\\t";
+    } else {
+      out += fmt::format("\\x{:02x}", code);
+    }
+  }
+  return out;
+}
+
+std::vector<std::string> column_names(const std::vector<std::string>& names, std::size_t columns) {
+  std::vector<std::string> out;
+  out.reserve(names.size());
+  std::unordered_map<std::string, std::size_t> shown;  // how often
+  for (const std::string& name : names) {
+    out.push_back(width(name) <= columns ? name : cut(name, columns - 1) + std::string(kCutMark));
+    ++shown[out.back()];
+  }
+  std::unordered_map<std::string, std::size_t> before;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (shown[out[i]] == 1 || width(names[i]) <= columns) continue;
+    const std::size_t tail = (columns - 1) / 2;
+    std::string name =
+        cut(names[i], columns - 1 - tail) + std::string(kCutMark) + last(names[i], tail);
+    // Equal at both ends: a number parts them.
+    if (const std::size_t other = ++before[name]; other > 1) {
+      const std::string count = std::string(kCutMark) + std::to_string(other);
+      name = cut(name, columns - width(count)) + count;
+    }
+    out[i] = std::move(name);
+  }
+  return out;
+}
+
 std::string layer_table(const Overview& overview, Colour colour) {
   std::string out = "Per-Layer Status:";
   if (overview.rows.empty()) return out + "\n  (no layers)";
+  std::vector<std::string> names;
+  names.reserve(overview.rows.size());
+  for (const Row& row : overview.rows) names.push_back(one_line(row.layer_id));
+  names = column_names(names, kLongestLayerColumn);
   std::size_t longest = 0;
-  for (const Row& row : overview.rows)
-    longest = std::max(longest, std::min(width(row.layer_id), kLongestLayerColumn));
+  for (const std::string& name : names) longest = std::max(longest, width(name));
 
   out += "\n  ";
   pad(out, "Layer", longest);
@@ -150,9 +202,10 @@ std::string layer_table(const Overview& overview, Colour colour) {
   }
   out += "Recommended\n";
   out.append(longest + kStatusColumn * overview.executors.size() + kRuleBeyondColumns, '-');
-  for (const Row& row : overview.rows) {
+  for (std::size_t i = 0; i < overview.rows.size(); ++i) {
+    const Row& row = overview.rows[i];
     out += "\n  ";
-    pad(out, cut(row.layer_id, kLongestLayerColumn), longest);
+    pad(out, names[i], longest);
     out += "  ";
     for (const std::string& status : row.statuses) {
       pad_status(out, status, kStatusColumn, colour);
@@ -167,14 +220,14 @@ std::string first_ten(const std::vector<std::string>& names) {
   std::string out;
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (i == 10) return out + "...";
-    out.append(out.empty() ? "" : ", ").append(names[i]);
+    out.append(out.empty() ? "" : ", ").append(one_line(names[i]));
   }
   return out;
 }
 
 std::string final_report_text(const std::string& model_name, const Overview& overview,
                               const std::optional<WholeModel>& whole_model) {
-  std::string out = "FINAL EXECUTOR DISCOVERY REPORT\n\nModel: " + model_name +
+  std::string out = "FINAL EXECUTOR DISCOVERY REPORT\n\nModel: " + one_line(model_name) +
                     "\nTotal layers tested: " + number(overview.summary.total_layers) + "\n\n" +
                     status_block(overview.summary, Colour::No) + "\n\n" +
                     distribution_block(overview.summary) + "\n\n" + critical_block(overview) +
@@ -188,7 +241,7 @@ std::string end_report(const EndReport& report, Colour colour) {
   if (overview.rows.empty() && !report.whole_model) return "";
   const std::string rule(80, '=');
   std::string out = "\n\n" + rule + "\nFINAL EXECUTOR DISCOVERY REPORT\n" + rule +
-                    "\n\nModel: " + report.model_name +
+                    "\n\nModel: " + one_line(report.model_name) +
                     "\nTotal layers tested: " + number(overview.summary.total_layers) +
                     "\nOutput file: " + report.report_path + "\n\n--- Status Summary ---\n" +
                     status_block(overview.summary, colour) +
@@ -268,7 +321,8 @@ std::string refusal_lines(const std::vector<Op>& ops, const std::vector<std::str
     ++shown;
     const auto& [place, op_type, reason] = key;
     const std::string name = place < executors.size() ? upper(executors[place]) : "?";
-    out += fmt::format("  {} on {} ({} layer(s)): {}\n", op_type, name, layers, reason);
+    out += fmt::format("  {} on {} ({} layer(s)): {}\n", one_line(op_type), name, layers,
+                       one_line(reason));
   }
   return out;
 }

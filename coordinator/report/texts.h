@@ -3,6 +3,7 @@
 // stored without one at its end.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -26,7 +27,15 @@ enum class Colour : bool { No, Yes };
 
 [[nodiscard]] std::string upper(std::string_view name);
 
-/// "a, b, c"; of more than ten the first ten and "...".
+/// A name as part of a line or a table: line ends, tabs and other control codes as `\n`, `\t` and
+/// `\x1b`, since names come from files that anybody may have made.
+[[nodiscard]] std::string one_line(std::string_view name);
+/// Names for a column of this width, each other than the rest: what is longer is cut with a mark,
+/// at its end or, where the beginnings are equal, in its middle.
+[[nodiscard]] std::vector<std::string> column_names(const std::vector<std::string>& names,
+                                                    std::size_t columns);
+
+/// "a, b, c", each on one line; of more than ten the first ten and "...".
 [[nodiscard]] std::string first_ten(const std::vector<std::string>& names);
 
 /// `final_report_text` of the report.

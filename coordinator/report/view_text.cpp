@@ -54,13 +54,13 @@ std::string critical_block(const json::Value& report, const Overview& overview) 
   if (failures && failures->array()) {
     for (const json::Value& failure : *failures->array()) {
       ++count;
-      lines += "  - " + member_or(failure, "layer_id", "unknown") +
+      lines += "  - " + one_line(member_or(failure, "layer_id", "unknown")) +
                " (node: " + member_or(failure, "node_index", "None") + ")\n";
     }
   } else {
     for (const CriticalFailure& failure : overview.critical) {
       ++count;
-      lines += "  - " + failure.layer_id +
+      lines += "  - " + one_line(failure.layer_id) +
                " (node: " + (failure.node_index ? std::to_string(*failure.node_index) : "None") +
                ")\n";
     }
@@ -84,7 +84,8 @@ std::string unsettled_block(const json::Value& report) {
   for (const json::Member& layer : *unsettled->object()) {
     if (!layer.value.object()) continue;
     for (const json::Member& reason : *layer.value.object()) {
-      out += "  " + layer.key + " on " + upper(reason.key) + ": " + shown(reason.value) + "\n";
+      out += "  " + one_line(layer.key) + " on " + upper(reason.key) + ": " + shown(reason.value) +
+             "\n";
     }
   }
   return out;
@@ -155,8 +156,8 @@ std::string view_summary(const json::Value& report, Colour colour) {
   const std::string rule(80, '=');
   const std::vector<Op> ops = ops_of(report);
   const Overview all = overview(ops, executors_of(report), RowOrder::NodeIndex);
-  std::string out = rule + "\nMODEL: " + member_or(report, "model_name", "unknown") + "\n" + rule +
-                    "\n\nSTATUS COUNTS:\n";
+  std::string out = rule + "\nMODEL: " + one_line(member_or(report, "model_name", "unknown")) +
+                    "\n" + rule + "\n\nSTATUS COUNTS:\n";
   const json::Value* stored = report.get("discovery_report");
   const json::Value* summary = stored ? stored->get("summary") : nullptr;
   const json::Value* counts = summary ? summary->get("status_counts") : nullptr;
@@ -180,9 +181,9 @@ std::optional<std::string> view_layer(const json::Value& report, std::string_vie
   const json::Value* ops = report.get("ops");
   const json::Value* entry = ops ? ops->get(layer_id) : nullptr;
   if (!entry) return std::nullopt;
-  std::string out = "\nLAYER: " + std::string(layer_id) + "\n" + std::string(80, '=') +
+  std::string out = "\nLAYER: " + one_line(layer_id) + "\n" + std::string(80, '=') +
                     "\n\nNode Index: " + member_or(*entry, "_node_index", "N/A") +
-                    "\nMLIR Location: " + member_or(*entry, "mlir_location", "N/A") +
+                    "\nMLIR Location: " + one_line(member_or(*entry, "mlir_location", "N/A")) +
                     "\nRecommended Executor: " + recommendation_in(*entry).value_or("None") + "\n" +
                     other_marks(*entry, "", {"_node_index", "_orig_index"}) +
                     "\nExecutor Results:\n";
@@ -228,7 +229,7 @@ std::string view_compiler(const json::Value& file) {
   }
   out += "\nAssignments:\n";
   for (const auto& [location, executor] : sorted) {
-    out += fmt::format("  {} → {}\n", location, executor);
+    out += fmt::format("  {} → {}\n", one_line(location), one_line(executor));
   }
   return out + "\n";
 }

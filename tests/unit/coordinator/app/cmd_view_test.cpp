@@ -67,6 +67,27 @@ TEST_CASE(
             .out.find("LAYER: Conv_a\n") != std::string::npos);
 }
 
+TEST_CASE("view takes patterns and parts of ids where no layer has the very id") {
+  const Folder folder;
+  const std::string report = folder.put(
+      "r.json",
+      R"({"ops": {"Conv_a": {}, "Conv_ab": {}, "Relu_b\nc": {}}, "discovery_report": {}})");
+  const auto layers = [&](const std::string& layer, bool compat = false) {
+    const Shown shown = view({.config = report, .layer = layer, .compat = compat});
+    std::string out;
+    for (std::size_t at = shown.out.find("LAYER: "); at != std::string::npos;
+         at = shown.out.find("LAYER: ", at + 1))
+      out += shown.out.substr(at + 7, shown.out.find('\n', at) - at - 7) + " ";
+    return out;
+  };
+  CHECK(layers("Conv_a") == "Conv_a ");
+  CHECK(layers("conv_*") == "Conv_a Conv_ab ");
+  CHECK(layers("_ab") == "Conv_ab ");
+  CHECK(layers("Relu*") == "Relu_b\\nc ");
+  CHECK(layers("ALL") == "Conv_a Conv_ab Relu_b\\nc ");
+  CHECK(layers("conv_*", /*compat=*/true).empty());  // as the original has it
+}
+
 TEST_CASE("view falls back to the compiler file") {
   const Folder folder;
   folder.put("torq_gen_config_m_compiler.json", kCompiler);

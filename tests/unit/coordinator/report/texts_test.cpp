@@ -49,6 +49,30 @@ TEST_CASE("a table without rows says so") {
         "Per-Layer Status:\n  (no layers)");
 }
 
+TEST_CASE("names in a column are cut with a mark, and each is another") {
+  CHECK(column_names({"abcdef", "abcdefg", "xbcdefg"}, 6) ==
+        std::vector<std::string>{"abcdef", "abcde\u2026", "xbcde\u2026"});
+  // Equal beginnings: the ends tell.
+  CHECK(column_names({"abcdefgh1", "abcdefgh2", "abc"}, 6) ==
+        std::vector<std::string>{"abc\u2026h1", "abc\u2026h2", "abc"});
+  // Equal at both ends: a number.
+  CHECK(column_names({"abcde1xyz", "abcde2xyz", "abcde3xyz"}, 6) ==
+        std::vector<std::string>{"abc\u2026yz", "abc\u2026\u20262", "abc\u2026\u20263"});
+  CHECK(column_names({"\u00e9\u00e9\u00e9\u00e9"}, 3) ==
+        std::vector<std::string>{"\u00e9\u00e9\u2026"});
+}
+
+TEST_CASE("a name with line ends and control codes stays on its line, wherever it stands") {
+  CHECK(one_line("a\nb\tc\x1b[31m\r\x7f\u00e9") == "a\\nb\\tc\\x1b[31m\\x0d\\x7f\u00e9");
+  const std::vector<Op> ops = {op("Add_x\ny", 0, {{"cpu", "error"}}, std::nullopt)};
+  const Overview all = overview(ops, {"cpu"}, RowOrder::OrigIndex);
+  CHECK(layer_table(all, Colour::No).find("\n  Add_x\\ny  error        -") != std::string::npos);
+  CHECK(final_report_text("m\nn", all, std::nullopt).find("\n  - Add_x\\ny (node: ") !=
+        std::string::npos);
+  CHECK(final_report_text("m\nn", all, std::nullopt).find("Model: m\\nn\n") != std::string::npos);
+  CHECK(first_ten({"a\nb", "c"}) == "a\\nb, c");
+}
+
 TEST_CASE("short ids leave the heading as wide as its word, long ones are cut at 60 characters") {
   const std::vector<Op> narrow = {op("a", 0, {}, std::nullopt)};
   CHECK(layer_table(overview(narrow, {"cpu"}, RowOrder::OrigIndex), Colour::No) ==
@@ -56,7 +80,8 @@ TEST_CASE("short ids leave the heading as wide as its word, long ones are cut at
             "\n  a  -            -");
   const std::vector<Op> wide = {op("X_" + std::string(80, 'x'), 0, {}, "cpu")};
   const std::string table = layer_table(overview(wide, {"cpu"}, RowOrder::OrigIndex), Colour::No);
-  CHECK(table.find("\n  X_" + std::string(58, 'x') + "  -            cpu") != std::string::npos);
+  CHECK(table.find("\n  X_" + std::string(57, 'x') + "\u2026  -            cpu") !=
+        std::string::npos);
   CHECK(table.find("\n" + std::string(60 + 12 + 25, '-') + "\n") != std::string::npos);
 }
 
