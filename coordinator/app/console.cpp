@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "shared/base/text.h"
@@ -39,8 +40,22 @@ void Console::to_file(std::string_view text) {
   if (!file_) return;
   std::string line = base::printable(text);
   line += '\n';
-  std::fwrite(line.data(), 1, line.size(), file_.get());
-  std::fflush(file_.get());
+  const bool written = std::fwrite(line.data(), 1, line.size(), file_.get()) == line.size();
+  if (std::fflush(file_.get()) == 0 && written) return;
+  const int error = errno;
+  std::clearerr(file_.get());  // it is tried again: a disk may have room later
+  log_failed(error);
+}
+
+/// Also when quiet: then the log file was to be all that is said.
+void Console::log_failed(int error) {
+  if (log_failure_said_) return;
+  log_failure_said_ = true;
+  clear_live();
+  const std::string line = base::printable("[LogFile] cannot write " + settings_.log_file + ": " +
+                                           std::generic_category().message(error) +
+                                           "; lines will be missing there, and the work goes on");
+  std::fprintf(stderr, "%s\n", line.c_str());
 }
 
 void Console::say(std::string_view text) {

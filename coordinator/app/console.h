@@ -1,5 +1,6 @@
 // Console: what a command says while it works. Standard error for people, tee'd to the log file;
-// standard output belongs to results.
+// standard output belongs to results. A log file that cannot be written any more is said once and
+// ends nothing.
 #pragma once
 
 #include <cstdio>
@@ -52,10 +53,12 @@ class Console {
   explicit Console(Settings settings);
   void to_console(std::string_view text);
   void to_file(std::string_view text);
+  void log_failed(int error);
 
   Settings settings_;
   bool terminal_ = false;
   bool live_shown_ = false;
+  bool log_failure_said_ = false;
   std::unique_ptr<std::FILE, Closer> file_;
 };
 

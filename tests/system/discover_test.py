@@ -126,6 +126,16 @@ class Discover(Farm):
         self.assertEqual({row["status"] for row in rows}, {"success"})
         self.assertEqual(done.stderr, "")
 
+    def test_a_log_file_on_a_full_disk_is_said_once_and_ends_nothing(self):
+        line = "[LogFile] cannot write /dev/full: No space left on device; lines will be missing there, and the work goes on\n"
+        for flags in ((), ("-q",)):
+            done = self.discover("gen_odd", "ort-cpu", "--log-file", "/dev/full", *flags, code=0)
+            self.assertEqual(done.stderr.count(line), 1)
+            self.assertEqual("FINAL EXECUTOR DISCOVERY REPORT" in done.stderr, not flags)
+            done = self.run_farm("run", "--model", MODELS / "gen_odd.onnx", "--output-dir", self.out, "--log-file", "/dev/full", *flags, code=0)
+            self.assertEqual(done.stderr.count(line), 1)
+            self.assertEqual("Full model gen_odd: comparison passed" in done.stderr, not flags)
+
     def test_the_log_file_gets_what_a_quiet_console_does_not(self):
         log = self.folder / "logs" / "run.log"
         done = self.discover("gen_odd", "ort-cpu", "-q", "--log-file", log, code=0)
