@@ -1,5 +1,7 @@
 #include "coordinator/app/array_headers.h"
 
+#include <zlib.h>
+
 #include <algorithm>
 #include <charconv>
 #include <fstream>
@@ -62,15 +64,17 @@ constexpr NpyType kNpyTypes[] = {
     {"<i8", DType::Int64},     {"<u8", DType::UInt64},     {"|b1", DType::Bool},
     {"<c8", DType::Complex64}, {"<c16", DType::Complex128}};
 
+/// Most bytes of an array's file that are looked at: all that its header may take.
+constexpr std::uint64_t kFrontBytes = (64U << 10) + 12;
+
 /// Type and shape from the text at the front of NumPy's format; unknown where it is another one.
-void read_npy(std::ifstream& file, std::uint64_t from, ArrayHeader& out) {
-  constexpr std::uint64_t kLongest = 64U << 10;
-  const std::string front = read_at(file, from, 12);
+void read_npy(const std::string& front, ArrayHeader& out) {
   if (front.size() < 12 || !front.starts_with("\x93NUMPY")) return;
   const bool short_form = front[6] == 1;
   const std::uint64_t size = number(front, 8, short_form ? 2 : 4);
-  if (size > kLongest) return;
-  const std::string header = read_at(file, from + (short_form ? 10 : 12), size);
+  const std::size_t begin = short_form ? 10 : 12;
+  if (size > front.size() - begin) return;
+  const std::string header = front.substr(begin, size);
   const std::string dtype(field(header, "'descr'", '\'', '\''));
   if (dtype.empty() || header.find("'shape'") == std::string::npos) return;
   std::vector<std::int64_t> dims;
@@ -100,13 +104,30 @@ void read_npy(std::ifstream& file, std::uint64_t from, ArrayHeader& out) {
   out.dims = std::move(dims);
 }
 
-/// A member that is stored as it is begins behind its own header, whose extra part has a length of
-/// its own.
-void read_member(std::ifstream& file, std::uint64_t offset, ArrayHeader& out) {
+/// The first bytes of what was compressed by zip's usual method; fewer where it is damaged.
+std::string inflated_front(std::string packed) {
+  std::string out(kFrontBytes, '\0');
+  z_stream stream{};
+  constexpr int kRawDeflate = -MAX_WBITS;  // zip has a frame of its own
+  if (::inflateInit2(&stream, kRawDeflate) != Z_OK) return {};
+  stream.next_in = reinterpret_cast<Bytef*>(packed.data());
+  stream.avail_in = static_cast<uInt>(packed.size());
+  stream.next_out = reinterpret_cast<Bytef*>(out.data());
+  stream.avail_out = static_cast<uInt>(out.size());
+  ::inflate(&stream, Z_SYNC_FLUSH);
+  out.resize(out.size() - stream.avail_out);
+  ::inflateEnd(&stream);
+  return out;
+}
+
+/// A member begins behind its own header, whose extra part has a length of its own.
+void read_member(std::ifstream& file, std::uint64_t offset, bool packed, ArrayHeader& out) {
   constexpr std::uint64_t kHeaderBytes = 30;
   const std::string header = read_at(file, offset, kHeaderBytes);
   if (header.size() < kHeaderBytes || !header.starts_with("PK\3\4")) return;
-  read_npy(file, offset + kHeaderBytes + number(header, 26, 2) + number(header, 28, 2), out);
+  std::string front = read_at(
+      file, offset + kHeaderBytes + number(header, 26, 2) + number(header, 28, 2), kFrontBytes);
+  read_npy(packed ? inflated_front(std::move(front)) : front, out);
 }
 
 /// An archive's members, from the directory at its end (a zip file without zip64).
@@ -140,8 +161,10 @@ Arrays npz_arrays(const fs::path& path) {
     ArrayHeader& array = out.emplace_back();
     array.name = std::move(member);
     constexpr std::uint32_t kStored = 0;
-    if (number(directory, at + 10, 2) == kStored)
-      read_member(file, number(directory, at + 42, 4), array);
+    constexpr std::uint32_t kDeflated = 8;
+    const std::uint32_t method = number(directory, at + 10, 2);
+    if (method == kStored || method == kDeflated)
+      read_member(file, number(directory, at + 42, 4), method == kDeflated, array);
     at += kEntryBytes + name + rest;
   }
   return out;
@@ -226,7 +249,7 @@ Arrays npy_array(const fs::path& path) {
   ArrayHeader out;
   out.name = path.stem().string();
   std::ifstream file(path, std::ios::binary);
-  read_npy(file, 0, out);
+  read_npy(read_at(file, 0, kFrontBytes), out);
   return std::vector<ArrayHeader>{std::move(out)};
 }
 

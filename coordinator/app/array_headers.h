@@ -16,7 +16,8 @@ namespace layerfarm::coordinator::app {
 struct ArrayHeader {
   std::string name;
   /// "float64", or as the file has it where ONNX has no such type (">f4"); empty: only a worker can
-  /// tell (an array that an archive holds compressed, a type without a fixed size).
+  /// tell (an array that is damaged or compressed by an unusual method, a type without a fixed
+  /// size).
   std::string dtype;
   domain::DType type = domain::DType::Undefined;  ///< that dtype, where ONNX has it
   /// Bytes of a nameless element (`|V2`), as NumPy saves types that it does not know (bfloat16).

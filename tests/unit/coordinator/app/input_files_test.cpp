@@ -1,6 +1,7 @@
 #include "coordinator/app/input_files.h"
 
 #include <doctest/doctest.h>
+#include <zlib.h>
 
 #include <filesystem>
 #include <fstream>
@@ -50,6 +51,23 @@ std::string zip_with(const std::string& name, const std::string& content, int me
   return local + directory + "PK\5\6" + std::string(4, '\0') + little(1, 2) + little(1, 2) +
          little(static_cast<std::uint32_t>(directory.size()), 4) +
          little(static_cast<std::uint32_t>(local.size()), 4) + little(0, 2);
+}
+
+/// As zip compresses a member.
+std::string packed(const std::string& content) {
+  std::string out(content.size() + 64, '\0');
+  z_stream stream{};
+  REQUIRE(::deflateInit2(&stream, Z_BEST_COMPRESSION, Z_DEFLATED, -MAX_WBITS, 8,
+                         Z_DEFAULT_STRATEGY) == Z_OK);
+  std::string in = content;
+  stream.next_in = reinterpret_cast<Bytef*>(in.data());
+  stream.avail_in = static_cast<uInt>(in.size());
+  stream.next_out = reinterpret_cast<Bytef*>(out.data());
+  stream.avail_out = static_cast<uInt>(out.size());
+  REQUIRE(::deflate(&stream, Z_FINISH) == Z_STREAM_END);
+  out.resize(out.size() - stream.avail_out);
+  ::deflateEnd(&stream);
+  return out;
 }
 
 /// The directory of a zip file, with nothing before it.
@@ -115,19 +133,24 @@ TEST_CASE("types and shapes come from headers, where those can be read") {
   arrays.file("c.npy", npy(">f4", "()"));
   arrays.file("cut.npy", npy("<f8", "(1, 4)").substr(0, 30));
   arrays.file("n.npz", zip_with("in.npy", npy("<i4", "(2, 0)"), 0));
-  arrays.file("p.npz", zip_with("packed.npy", npy("<i4", "(2,)"), 8));
+  arrays.file("p.npz", zip_with("packed.npy", packed(npy("<i4", "(2,)")), 8));
+  arrays.file("broken.npz", zip_with("broken.npy", npy("<i4", "(2,)"), 8));
+  arrays.file("odd.npz", zip_with("odd.npy", npy("<i4", "(2,)"), 12));
   // dims 2 alone and 3, 4 packed, data_type int64
   arrays.file("t.pb", std::string("\x08\x02\x0a\x02\x03\x04\x10\x07", 8));
   const InputFiles found = arrays.find();
   CHECK(found.all_known);
-  CHECK(found.names == std::vector<std::string>{"a", "b", "c", "cut", "in", "packed", "t"});
+  CHECK(found.names ==
+        std::vector<std::string>{"a", "b", "broken", "c", "cut", "in", "odd", "packed", "t"});
   const auto type = [&](const std::string& name) {
     const ArrayHeader& header = found.arrays.at(name).header;
     std::string out = header.dtype;
     for (const std::int64_t dim : header.dims) out += " " + std::to_string(dim);
     return out;
   };
-  CHECK(found.arrays.size() == 5);  // nobody knows what is in the cut and the packed one
+  // Nobody knows what is in those that are cut, damaged or packed in another way.
+  CHECK(found.arrays.size() == 6);
+  CHECK(type("packed") == "int32 2");
   CHECK(type("a") == "float64 1 4");
   CHECK(type("b") == "|V2 3");
   CHECK(type("c") == ">f4");
