@@ -18,6 +18,7 @@
 #include "coordinator/app/config_files.h"
 #include "coordinator/app/flag_values.h"
 #include "coordinator/app/man_page.h"
+#include "coordinator/app/slips.h"
 #include "coordinator/app/small_commands.h"
 #include "shared/base/build_info.h"
 #include "shared/base/exit_code.h"
@@ -321,8 +322,9 @@ bool is_unknown_command(const CLI::App& app, int argc, char** argv) {
       return true;
     }
     if (next == nullptr) {
-      std::cerr << "Error: no subcommand '" << word << "'" << of
-                << "; there are: " << base::join(known) << "\n";
+      std::cerr << "Error: no subcommand '" << word << "'" << of << meant_text(word, known)
+                << (meant_text(word, known).empty() ? "; there" : " There")
+                << " are: " << base::join(known) << "\n";
       return true;
     }
     command = next;
@@ -364,6 +366,7 @@ int run_command_line(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     // CLI11's own codes are many; ours is one for every usage error.
     app.exit(error, std::cerr, std::cerr);
+    std::cerr << unknown_flag_lines(app);
     return static_cast<int>(ExitCode::Usage);
   }
   const int code = chosen();

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "coordinator/app/slips.h"
 #include "shared/base/files.h"
 #include "shared/base/text.h"
 
@@ -179,6 +180,19 @@ Result<void> give(CLI::Option& option, const std::vector<std::string>& words,
   return {};
 }
 
+/// What the file says must be possible though the command line says otherwise: the mistake would
+/// show with the first command that does not. The option takes it, and then its own words again.
+Result<void> check(CLI::Option& option, const std::vector<std::string>& words,
+                   const Setting& setting) {
+  const std::vector<std::string> given = option.results();
+  option.clear();
+  auto fine = give(option, words, setting);
+  option.clear();
+  for (const std::string& word : given) option.add_result(word);
+  option.run_callback();
+  return fine;
+}
+
 /// Flags of the command by their names in files.
 template <class App>
 auto flags_by_key(App& command) {
@@ -189,12 +203,6 @@ auto flags_by_key(App& command) {
     }
   }
   return out;
-}
-
-std::string known_keys(const std::map<std::string, CLI::Option*>& flags) {
-  std::vector<std::string> names;
-  for (const auto& [name, option] : flags) names.push_back(name);
-  return base::join(names);
 }
 
 class Application {
@@ -210,7 +218,10 @@ class Application {
       if (auto done = apply_field(key, setting); !done) return done;
     }
     for (const auto& [name, wanted] : wanted_) {
-      if (wanted.option->count() > 0) continue;  // given on the command line
+      if (wanted.option->count() > 0) {  // given on the command line
+        if (auto done = check(*wanted.option, wanted.words, wanted.setting); !done) return done;
+        continue;
+      }
       if (auto done = give(*wanted.option, wanted.words, wanted.setting); !done) return done;
     }
     return add_buffers();
@@ -258,7 +269,10 @@ class Application {
     if (is_one_of(key, kNotSupported)) return not_supported(setting);
     std::vector<std::string> names = {"timeout", "convert_io_dtypes", "remote", kSection};
     for (const auto& [name, flag] : top_keys()) names.push_back(name);
-    return unknown(setting, base::join(names));
+    auto refused = unknown(setting, key, names);
+    if (flags_.contains(key))
+      refused.error().message += "; it belongs into the section " + std::string(kSection);
+    return refused;
   }
 
   Result<void> apply_field(const std::string& key, const Setting& setting) {
@@ -284,7 +298,9 @@ class Application {
     if (is_one_of(key, kIgnored)) return {};
     if (is_one_of(key, kNotSupportedFields)) return not_supported(setting);
     if (is_for_another(key)) return {};
-    return unknown(setting, known_keys(flags_));
+    std::vector<std::string> names;
+    for (const auto& [name, option] : flags_) names.push_back(name);
+    return unknown(setting, key, names);
   }
 
   /// The same file may be given to discover and then to run.
@@ -299,9 +315,11 @@ class Application {
     return fail(wrong(setting, "not supported; remove it"));
   }
 
-  static Result<void> unknown(const Setting& setting, const std::string& known) {
+  static Result<void> unknown(const Setting& setting, const std::string& key,
+                              const std::vector<std::string>& known) {
     return fail(ErrorCode::InvalidInput, "config file " + setting.file + ": unknown key '" +
-                                             setting.key + "' (known: " + known + ")");
+                                             setting.key + "' (known: " + base::join(known) + ")" +
+                                             meant_text(key, known));
   }
 
   /// Not an option of the user's, so it does not make room for those of the command line.

@@ -90,6 +90,7 @@ void add_dims(CLI::App& app, std::vector<std::pair<std::string, std::int64_t>>& 
   app.add_option_function<std::vector<std::string>>(
          "--dim",
          [&dims](const std::vector<std::string>& values) {
+           dims.clear();
            for (const std::string& text : values) {
              const auto equals = text.rfind('=');
              std::int64_t number = -1;

@@ -152,14 +152,42 @@ TEST_CASE(
             .find("unknown key 'gen_config.check_boundary'") != std::string::npos);
 }
 
+TEST_CASE("a value that the command line overrides is judged too, and changes nothing") {
+  Command command;
+  const std::string said =
+      command.apply({R"({"gen_config": {"timing_runs": "many"}})"}, {"--timing-runs=3"});
+  CHECK(said.find("config file " + command.file(0) + ": key 'gen_config.timing_runs': ") == 0);
+  Command other;
+  CHECK(other.apply({R"({"timeout": "long"})"}, {"--compile-timeout=3", "--run-timeout=3"})
+            .find("key 'timeout'") != std::string::npos);
+  Command fine;
+  CHECK(
+      fine.apply({R"({"chip": "SM8550", "model_path": "file.onnx", "dump_ir": "there", "timeout": 5,
+                        "gen_config": {"timing_runs": 5, "skip_ops": ["Add"], "dedup_layers": "exact"}})"},
+                 {"--timing-runs=3", "--model=a", "--model=b", "--skip-ops=Mul", "--debug-ir",
+                  "--dedup-layers", "--compile-timeout=2", "--chip=x"})
+          .empty());
+  CHECK(fine.timing_runs == 3);
+  CHECK(fine.chip == "x");
+  CHECK(fine.models == std::vector<std::string>{"a", "b"});
+  CHECK(fine.skip_ops == std::vector<std::string>{"Mul"});
+  CHECK(fine.tool.dump_folder == "tmp");
+  CHECK(fine.dedup.empty());
+  CHECK(fine.compile_ms == 2000);
+  CHECK(fine.run_ms == 5000);
+}
+
 TEST_CASE("an unknown key is an error that names file and key") {
   Command command;
-  CHECK(command.apply({R"({"chip": "a"})", R"({"gen_config": {"skip_mod": true}})"})
-            .find("config file " + command.file(1) +
+  const std::string slip =
+      command.apply({R"({"chip": "a"})", R"({"gen_config": {"skip_mod": true}})"});
+  CHECK(slip.find("config file " + command.file(1) +
                   ": unknown key 'gen_config.skip_mod' (known: ") == 0);
+  CHECK(slip.ends_with("); did you mean skip_mode?"));
   Command top;
   const std::string said = top.apply({R"({"skip_mode": true})"});
   CHECK(said.find("config file " + top.file(0) + ": unknown key 'skip_mode' (known: ") == 0);
+  CHECK(said.ends_with("); it belongs into the section gen_config"));
   CHECK(said.find("gen_config") != std::string::npos);
 }
 
