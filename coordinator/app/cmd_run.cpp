@@ -111,6 +111,22 @@ Result<void> check_chip(const report::AssignmentSource& source, const domain::Ch
                                            chip.name + " first");
 }
 
+std::string no_chip(const report::AssignmentSource& source) {
+  return source.path.string() + " does not say of which chip it is; name it with --chip";
+}
+
+/// Whether the file names executors, and the chip has none of them.
+bool names_none_of(const report::AssignmentFile& file, const domain::ChipSpec& chip) {
+  bool some = false;
+  for (const auto* named : {&file.by_layer, &file.by_place}) {
+    for (const auto& [where, executor] : *named) {
+      if (chip.executor(executor) != nullptr) return false;
+      some = true;
+    }
+  }
+  return some;
+}
+
 /// What only discover can do.
 Result<void> check_supported(const DiscoverOptions& options) {
   if (!options.save_bf16_model.empty())
@@ -154,10 +170,22 @@ Result<Checked> check(RunOptions& options) {
   auto assignment = report::read_assignment(out.source.content, out.source.path.string());
   if (!assignment) return fail(assignment.error());
   out.assignment = std::move(*assignment);
+  if (auto fine = report::check_bounds(out.source.content.get("default_tolerance"), out.source.path,
+                                       "default_tolerance");
+      !fine)
+    return fail(fine.error());
   const std::string name = chip_name(out.source, options);
+  // Files of torq-gen-config do not say their chip: there is one kind for them, which is the
+  // default.
+  const bool guessed = asked.empty() && out.source.content.get_text("_chip").empty();
   auto chips = find_chips(name, options.common.chips_dir, options.common.tool);
-  if (!chips) return fail(chips.error());
+  if (!chips)
+    return fail(guessed ? std::move(chips.error()).with(no_chip(out.source)) : chips.error());
   out.chips = std::move(*chips);
+  if (guessed && names_none_of(out.assignment, out.chips.chips.front()->spec))
+    return fail(ErrorCode::InvalidInput, no_chip(out.source) +
+                                             ": none of its executors is one of " +
+                                             out.chips.chips.front()->spec.name);
   // Nothing else than without the flag, and so discover left it out of the settings.
   if (out.chips.own_hw_type) options.common.tool.hw_type.clear();
   if (auto fine = check_settings(out.source, options, out.inputs); !fine) return fail(fine.error());

@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <charconv>
 #include <climits>
+#include <cmath>
+#include <cstdint>
+#include <limits>
 
 #include "shared/base/files.h"
 
@@ -97,6 +100,44 @@ base::Result<json::Value> load_config(const fs::path& path) {
     }
   }
   return value;
+}
+
+base::Result<void> check_bounds(const json::Value* tolerance, const fs::path& path,
+                                const std::string& where) {
+  if (tolerance == nullptr) return {};
+  const auto refuse = [&](const std::string& key, const json::Value& value, const char* must) {
+    return base::fail(base::ErrorCode::InvalidInput,
+                      path.string() + ": '" + where + key + "' is " + json::text_of(value) +
+                          ", and must be " + must +
+                          "; correct it there, or take it out and discover again");
+  };
+  if (tolerance->object() == nullptr) return refuse("", *tolerance, "an object");
+  for (const char* key : {"fp_avg_tol", "fp_max_tol", "fp_abs_tol_frac"}) {
+    const json::Value* value = tolerance->get(key);
+    if (value == nullptr) continue;
+    // The tokens NaN and Infinity are read as null.
+    const auto number = value->number();
+    if (!number || !std::isfinite(*number) || *number < 0)
+      return refuse("." + std::string(key), *value, "a number from 0 on");
+  }
+  if (const json::Value* value = tolerance->get("int_tol")) {
+    const auto number = value->integer();
+    if (!number || *number < 0 || *number > std::numeric_limits<std::uint32_t>::max())
+      return refuse(".int_tol", *value, "a whole number from 0 on");
+  }
+  return {};
+}
+
+base::Result<void> check_edited_bounds(const json::Value& report, const fs::path& path) {
+  const json::Value* ops = report.get("ops");
+  if (ops == nullptr || ops->object() == nullptr) return {};
+  for (const json::Member& entry : *ops->object()) {
+    const json::Value* edited = entry.value.get("tolerance_used");
+    if (edited == nullptr || edited->is_null()) continue;
+    if (auto fine = check_bounds(edited, path, "ops." + entry.key + ".tolerance_used"); !fine)
+      return fine;
+  }
+  return {};
 }
 
 base::Result<fs::path> find_report(const fs::path& folder, std::string_view model_name,

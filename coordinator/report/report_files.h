@@ -56,6 +56,15 @@ struct FileState {
 /// JSON object, or its `ops` (or `op_assignments`) is none.
 [[nodiscard]] base::Result<json::Value> load_config(const std::filesystem::path& path);
 
+/// That bounds of a tolerance, those that are there, are numbers which can be one: InvalidInput
+/// naming file, key (`where`), value and what to do.
+[[nodiscard]] base::Result<void> check_bounds(const json::Value* tolerance,
+                                              const std::filesystem::path& path,
+                                              const std::string& where);
+/// The same of what persons edited into the entries of a report.
+[[nodiscard]] base::Result<void> check_edited_bounds(const json::Value& report,
+                                                     const std::filesystem::path& path);
+
 /// Which report is meant when only a model is given: with `chip`, in `<folder>/<chip>/`, else in
 /// `folder`; without, in `folder`, else in the one folder below it that has it. NotFound names the
 /// first place looked at; InvalidInput lists several. `suffix` as for report_paths.

@@ -57,6 +57,8 @@ base::Result<Takeover> ReportWriter::load() {
     if (report.error().code == base::ErrorCode::NotFound) return Takeover{};
     return base::fail(std::move(report.error()));
   }
+  if (auto fine = check_edited_bounds(*report, paths_.report); !fine)
+    return base::fail(std::move(fine.error()));
   seen_ = state;
   return state_.take_over(*report);
 }

@@ -130,6 +130,37 @@ class Run(RunFarm):
         self.assertIn("dims: {} there, {'batch': 3} here", settings.stderr)
         self.assertEqual(self.files(), files)
 
+    def test_a_tolerance_that_can_be_none_is_refused_by_name(self):
+        self.discover("gen_odd", "ort-cpu", code=0)
+        path = self.report_path("gen_odd")
+        for value, shown in ((-1, "-1"), (float("nan"), "null")):
+            report = self.report("gen_odd")
+            report["default_tolerance"]["fp_max_tol"] = value
+            path.write_text(json.dumps(report))
+            done = self.run_model("gen_odd", code=1)
+            self.assertEqual(done.stderr, f"Error: {path}: 'default_tolerance.fp_max_tol' is {shown}, and must be a number from 0 on; correct it "
+                                          "there, or take it out and discover again\n")
+        layer = next(iter(report["ops"]))
+        report["ops"][layer]["tolerance_used"] = {"fp_avg_tol": -1}
+        path.write_text(json.dumps(report))
+        self.assertIn(f"{path}: 'ops.{layer}.tolerance_used.fp_avg_tol' is -1, and", self.discover("gen_odd", "ort-cpu", code=1).stderr)
+
+    def test_a_file_that_does_not_say_its_chip_is_named_where_the_default_is_not_it(self):
+        self.discover("gen_odd", "ort-cpu", code=0)
+        path = self.report_path("gen_odd")
+        compiler = self.out / "torq_gen_config_gen_odd_compiler.json"
+        report = self.report("gen_odd")
+        path.unlink()
+        said = f"Error: {compiler} does not say of which chip it is; name it with --chip: "
+        # Neither can the default be used here, nor would it have these executors.
+        self.assertTrue(self.run_model("gen_odd", code=1).stderr.startswith(said))
+        self.env["LAYERFARM_CHIP"] = "null"
+        self.assertEqual(self.run_model("gen_odd", code=1).stderr, said + "none of its executors is one of null\n")
+        self.run_model("gen_odd", "--chip", "ort-cpu", code=0)
+        del report["_chip"]
+        path.write_text(json.dumps(report))
+        self.assertTrue(self.run_model("gen_odd", code=1).stderr.startswith(f"Error: {path} does not say of which chip"))
+
     def test_a_report_of_another_model_of_the_same_name_is_refused_and_left_as_it_is(self):
         model = self.folder / "net.onnx"
         chain = [("Relu", ["x"], ["h"]), ("Sigmoid", ["h"], ["i"]), ("Tanh", ["i"], ["y"])]

@@ -22,6 +22,32 @@ struct Folder {
 
 }  // namespace
 
+TEST_CASE("bounds that can be none are named with file, key and value") {
+  const auto said = [](const std::string& text) {
+    const json::Value report = *json::parse(text, "r.json");
+    const auto fine = check_bounds(report.get("default_tolerance"), "r.json", "default_tolerance");
+    return fine ? std::string() : fine.error().text();
+  };
+  CHECK(said("{}").empty());
+  CHECK(said(R"({"default_tolerance": {"fp_avg_tol": 0, "fp_max_tol": 1e-3, "int_tol": 0}})")
+            .empty());
+  CHECK(said(R"({"default_tolerance": {"fp_max_tol": -1}})") ==
+        "r.json: 'default_tolerance.fp_max_tol' is -1, and must be a number from 0 on; correct it "
+        "there, or take it out and discover again");
+  CHECK(said(R"({"default_tolerance": {"fp_avg_tol": NaN}})")
+            .find("'default_tolerance.fp_avg_tol' is null, and") != std::string::npos);
+  CHECK(said(R"({"default_tolerance": {"int_tol": 0.5}})").find("must be a whole number") !=
+        std::string::npos);
+  CHECK(said(R"({"default_tolerance": 0.01})").find("is 0.01, and must be an object") !=
+        std::string::npos);
+  const json::Value edited =
+      *json::parse(R"({"ops": {"a": {}, "b": {"tolerance_used": {"fp_max_tol": "x"}}}})", "r.json");
+  const auto refused = check_edited_bounds(edited, "r.json");
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().text().find("'ops.b.tolerance_used.fp_max_tol' is \"x\"") !=
+        std::string::npos);
+}
+
 TEST_CASE("a model's name is its file name without the last extension") {
   CHECK(model_name_of("a/net1.0-12.onnx") == "net1.0-12");
   CHECK(model_name_of("m") == "m");
