@@ -89,10 +89,17 @@ Result<std::vector<ModelFile>> expand_models(const std::vector<std::string>& pat
     if (names[out[i].name] > 1)
       out[i].folder = absolute[i].parent_path().lexically_relative(parent);
     if (out[i].folder == ".") out[i].folder.clear();
-    if (!places.emplace(out[i].folder, out[i].name).second) {
-      // Same folder and stem, other extension: only the whole file name can tell them apart.
-      out[i].folder /= out[i].path.filename();
-    }
+    const auto takes_place = [&places, &model = out[i]] {
+      // A model called X_compiler would write its report over X's compiler file.
+      const auto all = {model.name, model.name + "_compiler", model.name + "_mac_debug"};
+      return std::all_of(all.begin(), all.end(), [&](const std::string& name) {
+        return !places.contains({model.folder, name});
+      });
+    };
+    // Same folder and stem, other extension: only the whole file name can tell them apart.
+    if (!takes_place()) out[i].folder /= out[i].path.filename();
+    for (const char* suffix : {"", "_compiler", "_mac_debug"})
+      places.emplace(out[i].folder, out[i].name + suffix);
   }
   return out;
 }

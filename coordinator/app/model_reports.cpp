@@ -5,6 +5,7 @@
 #include <system_error>
 #include <utility>
 
+#include "coordinator/report/assignment.h"
 #include "coordinator/report/folder_lock.h"
 #include "coordinator/report/ops.h"
 #include "coordinator/report/report_files.h"
@@ -76,6 +77,8 @@ Result<report::ReportPaths> ModelReports::place(const Reading& reading,
   report::ReportPaths paths =
       report::report_paths(folder, model.name, report::subgraph_suffix(reading.model->subgraph));
   if (auto fit = report::check_names_fit(paths); !fit) return fail(fit.error());
+  const report::Wanted wanted{model.name, reading.model->subgraph};
+  if (auto own = report::check_owner(paths, wanted); !own) return fail(own.error());
   std::error_code error;
   if (!dry_run) fs::create_directories(folder, error);
   if (error)
@@ -112,6 +115,7 @@ Result<report::ReportPaths> ModelReports::take_single(const Reading& reading,
                            report::subgraph_suffix(reading.model->subgraph));
   const auto there = chip_in(single.report, spec);
   if (!there || *there != chip) return paths;
+  if (!report::check_owner(single, {reading.file.name, reading.model->subgraph})) return paths;
   std::error_code error;
   if (fs::exists(paths.report, error)) {
     console_.say("[ExecutorJSON] " + single.report.string() + " is of chip " + chip +

@@ -1,9 +1,11 @@
 #include "coordinator/app/report_choice.h"
 
 #include <CLI/CLI.hpp>
+#include <optional>
 #include <utility>
 
 #include "coordinator/app/chip_catalog.h"
+#include "coordinator/report/assignment.h"
 #include "coordinator/report/report_files.h"
 
 namespace layerfarm::coordinator::app {
@@ -39,9 +41,17 @@ Result<fs::path> find_chosen(const ReportChoice& choice, CompilerFile compiler) 
   }
   const std::string chip = choice.chip.empty() ? std::string() : meant_chip(choice.chip);
   auto found = find(choice, chip, compiler);
-  if (!found || chip.empty()) return found;
-  // One chip's files have no folder of their own, so the name alone does not tell whose they are.
+  if (!found) return found;
   const auto file = report::load_config(*found);
+  if (file && !choice.subgraph.any()) {
+    const std::string name = report::model_name_of(choice.model);
+    const std::string owner = report::other_owner(*file, *found, {name, std::nullopt});
+    if (!owner.empty())
+      return fail(ErrorCode::NotFound,
+                  "no report of " + name + ": " + found->string() + " is of " + owner);
+  }
+  if (chip.empty()) return found;
+  // One chip's files have no folder of their own, so the name alone does not tell whose they are.
   const std::string there(file ? file->get_text("_chip") : std::string_view());
   if (there.empty() || there == chip) return found;
   return fail(ErrorCode::NotFound,

@@ -59,19 +59,56 @@ std::string part_text(const std::optional<domain::NodeRange>& subgraph) {
 Result<AssignmentSource> by_name(const fs::path& path, const Wanted& wanted) {
   auto file = load_config(path);
   if (!file) return base::fail(std::move(file.error()));
-  // Old files do not say it; then the name that led here does.
-  if (file->get("_subgraph") || !wanted.subgraph) {
-    if (const auto part = subgraph_of(*file, path); part != wanted.subgraph) {
-      return base::fail(ErrorCode::Incompatible, path.string() + " is of " + part_text(part) +
-                                                     ", not of " + part_text(wanted.subgraph) +
-                                                     "; give it back its name");
-    }
+  if (const std::string owner = other_owner(*file, path, wanted); !owner.empty()) {
+    return base::fail(ErrorCode::Incompatible, path.string() + " is of " + owner + ", not of " +
+                                                   part_text(wanted.subgraph) +
+                                                   "; give it back its name");
   }
   const bool is_report = file->get("ops") != nullptr;
   return AssignmentSource{path, std::move(*file), is_report};
 }
 
+/// A file that is there and can be read.
+std::optional<json::Value> readable(const fs::path& path) {
+  auto file = load_config(path);
+  return file ? std::optional(std::move(*file)) : std::nullopt;
+}
+
 }  // namespace
+
+std::string other_owner(const json::Value& file, const fs::path& path, const Wanted& wanted) {
+  const std::string name(file.get_text("model_name"));
+  // Old files of subgraphs do not say that they are; then the name that led here does.
+  if (wanted.subgraph && !file.get("_subgraph")) {
+    const bool whole = name == std::string(wanted.model_name) + subgraph_suffix(wanted.subgraph);
+    return whole ? "the model " + name : std::string();
+  }
+  const auto part = subgraph_of(file, path);
+  if (part == wanted.subgraph) return {};
+  return part_text(part) + (name.empty() ? "" : " of " + name);
+}
+
+Result<void> check_owner(const ReportPaths& paths, const Wanted& wanted) {
+  const auto refuse = [&](const fs::path& path, const std::string& owner) {
+    return base::fail(ErrorCode::Incompatible,
+                      path.string() + " is of " + owner + ", and " +
+                          std::string(wanted.model_name) +
+                          " would write to the same name; rename or link the model, or give "
+                          "another --output-dir");
+  };
+  if (const auto report = readable(paths.report)) {
+    if (is_compiler_file(*report))
+      return refuse(paths.report, "another model: it is a compiler file");
+    if (const std::string owner = other_owner(*report, paths.report, wanted); !owner.empty())
+      return refuse(paths.report, owner);
+  }
+  for (const fs::path& path : {paths.compiler, paths.macs}) {
+    const auto file = readable(path);
+    if (file && file->get("default_tolerance"))
+      return refuse(path, "another model: it is a report");
+  }
+  return {};
+}
 
 Result<AssignmentFile> read_assignment(const json::Value& file, const std::string& path) {
   AssignmentFile out;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "coordinator/report/json.h"
+#include "coordinator/report/report_files.h"
 #include "shared/base/result.h"
 #include "shared/domain/layer.h"
 
@@ -60,6 +61,14 @@ struct Wanted {
   std::string_view model_name;
   std::optional<domain::NodeRange> subgraph;  ///< none: the whole model
 };
+/// Whose a file is that another model's name leads to, for people: "nodes 0 to 9 of X" where a
+/// model called X_subgraph_0_9 is wanted, "the model X_subgraph_0_9" the other way round. Empty: as
+/// far as the file says, it is what is wanted.
+[[nodiscard]] std::string other_owner(const json::Value& file, const std::filesystem::path& path,
+                                      const Wanted& wanted);
+/// That none of these files is another model's: names of models can be made of one another
+/// (X_subgraph_0_9, X_compiler). Incompatible, saying whose it is and what to do.
+[[nodiscard]] base::Result<void> check_owner(const ReportPaths& paths, const Wanted& wanted);
 /// Its report (with `chip`, in `<folder>/<chip>/` first), else any report of the folder that names
 /// the model, else the compiler file by its name or the model it names. A file of another part of
 /// the model never fits. NotFound when there is none; InvalidInput when several reports fit, or one

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "coordinator/report/assignment.h"
 #include "coordinator/report/ops.h"
 #include "coordinator/report/report_files.h"
 
@@ -40,10 +41,14 @@ std::vector<fs::path> folders_below(const fs::path& folder) {
   return out;
 }
 
-/// The first and the last layer, in case order.
-std::optional<std::pair<std::string, std::string>> ends_of(const fs::path& path) {
+/// The first and the last layer, in case order; nothing where the file is a whole model's that is
+/// called as a subgraph's would be.
+std::optional<std::pair<std::string, std::string>> ends_of(const fs::path& path,
+                                                           std::string_view model_name) {
   const auto file = load_config(path);
   if (!file) return std::nullopt;
+  if (!other_owner(*file, path, {model_name, subgraph_in_name(path, model_name)}).empty())
+    return std::nullopt;
   const std::vector<Op> ops = ops_of(*file);
   const Op* first = nullptr;
   const Op* last = nullptr;
@@ -88,7 +93,7 @@ base::Result<fs::path> find_subgraph_report(const fs::path& folder, std::string_
   for (const std::vector<fs::path>& place : places) {
     std::vector<fs::path> found;
     for (const fs::path& path : place) {
-      const auto its = ends_of(path);
+      const auto its = ends_of(path, model_name);
       if (!its) continue;
       there += "\n  " + its->first + " to " + its->second + ": " + path.string();
       if (is_called(its->first, ends.from) && is_called(its->second, ends.to))

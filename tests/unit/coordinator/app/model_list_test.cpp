@@ -77,3 +77,17 @@ TEST_CASE("missing files, folders and refused types are named") {
   CHECK(refusal(folder.file("m.tflite")).find("TFLite") != std::string::npos);
   CHECK(refusal(folder.file("m.PTH")).find("Torch") != std::string::npos);
 }
+
+TEST_CASE("a model that is called as another's files has a folder of its own") {
+  Folder folder;
+  const auto models =
+      expand_models({folder.file("x.onnx"), folder.file("x_compiler.onnx"), folder.file("y.onnx")});
+  REQUIRE(models.has_value());
+  REQUIRE(models->size() == 3);
+  CHECK((*models)[0].folder.empty());
+  CHECK((*models)[1].folder == "x_compiler.onnx");
+  CHECK((*models)[2].folder.empty());
+  const auto turned = expand_models({folder.file("x_mac_debug.onnx"), folder.file("x.onnx")});
+  REQUIRE(turned.has_value());
+  CHECK((*turned)[1].folder == "x.onnx");
+}

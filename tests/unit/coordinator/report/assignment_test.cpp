@@ -149,8 +149,47 @@ TEST_CASE("a file that says it is of another part than its name is refused") {
        {std::optional<domain::NodeRange>(), std::optional(domain::NodeRange{0, 1})}) {
     const auto found = find_assignment(folder.path, {"m", part}, "");
     REQUIRE_FALSE(found);
-    CHECK(found.error().message.find("is of nodes 2 to 5, not of ") != std::string::npos);
+    CHECK(found.error().message.find("is of nodes 2 to 5 of m, not of ") != std::string::npos);
   }
+}
+
+TEST_CASE(
+    "a model that is called as a part of another would be has files that are not that part's") {
+  Folder folder;
+  const std::string own = R"({"ops": {}, "model_name": "m_subgraph_2_5"})";
+  const std::string part = R"({"ops": {}, "model_name": "m", "_subgraph": [2, 5]})";
+  // The original does not say `_subgraph`.
+  const std::string old_part = R"({"ops": {}, "model_name": "m"})";
+  const ReportPaths paths = report_paths(folder.path, "m_subgraph_2_5");
+  const Wanted whole{"m_subgraph_2_5", std::nullopt};
+  const Wanted nodes{"m", domain::NodeRange{2, 5}};
+  const auto owner = [&](const std::string& text, const Wanted& wanted) {
+    return other_owner(parsed(text), paths.report, wanted);
+  };
+  CHECK(owner(own, whole).empty());
+  CHECK(owner(own, nodes) == "the model m_subgraph_2_5");
+  for (const std::string& text : {part, old_part}) {
+    CHECK(owner(text, nodes).empty());
+    CHECK(owner(text, whole) == "nodes 2 to 5 of m");
+  }
+  CHECK(check_owner(paths, whole).has_value());
+  folder.write("torq_gen_config_m_subgraph_2_5.json", part);
+  const auto refused = check_owner(paths, whole);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().text() ==
+        paths.report.string() +
+            " is of nodes 2 to 5 of m, and m_subgraph_2_5 would write to the same name; rename or "
+            "link the model, or give another --output-dir");
+  CHECK_FALSE(find_assignment(folder.path, whole, ""));
+  folder.write("torq_gen_config_m_subgraph_2_5.json", own);
+  CHECK_FALSE(check_owner(paths, nodes));
+  CHECK_FALSE(find_assignment(folder.path, nodes, ""));
+  // Names can be made of the other files' too.
+  folder.write("torq_gen_config_x_compiler.json", R"({"ops": {}, "default_tolerance": {}})");
+  CHECK_FALSE(check_owner(report_paths(folder.path, "x"), {"x", std::nullopt}));
+  folder.write("torq_gen_config_y_compiler.json", kCompiler);
+  CHECK(check_owner(report_paths(folder.path, "y"), {"y", std::nullopt}).has_value());
+  CHECK_FALSE(check_owner(report_paths(folder.path, "y_compiler"), {"y_compiler", std::nullopt}));
 }
 
 TEST_CASE("a file's part is read from it, else from its name") {
