@@ -7,7 +7,9 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <utility>
+#include <vector>
 
 #include "coordinator/report/json.h"
 #include "coordinator/report/log_lines.h"
@@ -44,6 +46,45 @@ void say_end_report(Console& console, const OpenReport& open) {
                        report::end_report(end, report::Colour::No));
   console.say(
       report::placement_summary(open.state->ops(), overview.executors, placement_facts(open)));
+}
+
+/// Whether operators of the model stand between DequantizeLinear and QuantizeLinear, each a layer
+/// by itself.
+bool is_split_qdq(const ReportSetup& setup) {
+  if (setup.settings.get("layer_unit") || setup.settings.get("quantize")) return false;
+  const auto converts = [](const domain::Layer& layer) {
+    return layer.op_type == "QuantizeLinear" || layer.op_type == "DequantizeLinear";
+  };
+  std::unordered_set<std::string_view> dequantized;
+  std::unordered_set<std::string_view> computed;
+  for (const domain::Layer& layer : setup.model->layers) {
+    if (layer.op_type == "DequantizeLinear")
+      dequantized.insert(layer.output_names.begin(), layer.output_names.end());
+    if (!converts(layer)) computed.insert(layer.output_names.begin(), layer.output_names.end());
+  }
+  bool taken = false;
+  bool quantized = false;
+  for (const domain::Layer& layer : setup.model->layers) {
+    for (const std::string& name : layer.input_names) {
+      taken = taken || (!converts(layer) && dequantized.contains(name));
+      quantized = quantized || (layer.op_type == "QuantizeLinear" && computed.contains(name));
+    }
+  }
+  return taken && quantized;
+}
+
+/// Empty where no model is one that is quantized in this form.
+std::string qdq_line(const std::vector<OpenReport>& reports) {
+  std::vector<std::string> models;
+  for (const OpenReport& open : reports) {
+    const std::string& name = open.setup.model_name;
+    if (std::find(models.begin(), models.end(), name) == models.end() && is_split_qdq(open.setup))
+      models.push_back(name);
+  }
+  if (models.empty()) return {};
+  return "[Layers] " + report::first_ten(models) +
+         ": quantized (QDQ); with --layer-unit qdq each operator is tested together with the "
+         "QuantizeLinear and DequantizeLinear around it, which is how accelerators take it";
 }
 
 std::string_view name_of_stage(std::size_t stage) {
@@ -85,6 +126,7 @@ void say_end_reports(Console& console, const std::vector<OpenReport>& reports,
   for (const OpenReport& open : reports) {
     for (const std::string& line : open.doubtful.lines(open.setup.line_start())) console.say(line);
   }
+  if (const std::string line = qdq_line(reports); !line.empty()) console.say(line);
   if (const std::string line = report::failing_line(failing); !line.empty())
     console.say("\n" + line);
   if (result.unsettled > 0) {

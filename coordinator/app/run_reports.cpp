@@ -70,6 +70,20 @@ void add_edits(plan::OldReport& old, const report::ReportState& state,
     old.edits[state.plan().layers[layer].id] = state.edited_tolerance(layer);
 }
 
+/// Whether outputs that a comparison is about came, and all of them are empty.
+bool compared_nothing(const CaseSettled& settled, const domain::Layer& layer) {
+  if (!settled.outcome || !settled.outcome->executed) return false;
+  const auto& outputs = settled.outcome->executed->outputs;
+  bool some = false;
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const auto& open = layer.open_outputs;
+    if (std::find(open.begin(), open.end(), i) != open.end()) continue;
+    if (outputs[i].total > 0) return false;
+    some = true;
+  }
+  return some;
+}
+
 /// Puts a result into its report.
 void put_result(OpenReport& report, const CaseSettled& settled, const report::CaseResult& result) {
   const domain::Layer& layer = report.setup.model->layers[settled.layer];
@@ -211,6 +225,9 @@ std::optional<report::CaseResult> case_result_of(const CaseSettled& settled,
   out.same_engine = executor.same_engine &&
                     (out.reference.empty() || out.reference.starts_with(kReferenceEngine));
   if (settled.outcome && settled.outcome->executed) out.note = settled.outcome->executed->note;
+  if (out.status == domain::Status::Success && compared_nothing(settled, layer))
+    out.note += (out.note.empty() ? "" : "; ") +
+                std::string("no output has an element, so nothing was compared");
   if (settled.compile_key.is_zero()) return out;
   if (const auto compiled = known.find(settled.compile_key); compiled && compiled->artifact) {
     const domain::Artifact& artifact = *compiled->artifact;

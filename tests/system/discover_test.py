@@ -109,6 +109,26 @@ class Discover(Farm):
         self.assertEqual(len(self.report("net", self.out / "a")["ops"]), 9)
         self.assertEqual(len(self.report("net", self.out / "b")["ops"]), 36)
 
+    def test_a_model_called_as_a_part_or_a_file_of_another_is_refused_and_nothing_is_mixed(self):
+        net = onnx_model([("Relu", ["x"], ["h"]), ("Sigmoid", ["h"], ["y"])], [("x", 1, [1, 4])], [("y", 1, [1, 4])])
+        for name in ("net", "net_subgraph_0_1", "net_compiler"):
+            (self.folder / f"{name}.onnx").write_bytes(net)
+        self.discover(self.folder / "net.onnx", "ort-cpu", "--subgraph-from", "h", "--subgraph-to", "y", code=0)
+        files = self.files()
+        done = self.discover(self.folder / "net_subgraph_0_1.onnx", "ort-cpu", code=1)
+        path = self.report_path("net_subgraph_0_1")
+        self.assertIn(f"{path} is of nodes 0 to 1 of net, and net_subgraph_0_1 would write to the same name; rename or link the model", done.stderr)
+        self.assertEqual(self.files(), files)
+        done = self.run_farm("view", "--model", "net_subgraph_0_1.onnx", "--output-dir", self.out, code=1)
+        self.assertEqual(done.stderr, f"Error: no report of net_subgraph_0_1: {path} is of nodes 0 to 1 of net\n")
+        other = self.folder / "other"
+        self.discover(self.folder / "net_subgraph_0_1.onnx", "ort-cpu", code=0, out=other)
+        done = self.discover(self.folder / "net.onnx", "ort-cpu", "--subgraph-from", "h", "--subgraph-to", "y", code=1, out=other)
+        self.assertIn(" is of the model net_subgraph_0_1, and net would write to the same name", done.stderr)
+        self.discover(self.folder / "net_compiler.onnx", "ort-cpu", code=0, out=other)
+        done = self.discover(self.folder / "net.onnx", "ort-cpu", code=1, out=other)
+        self.assertIn("torq_gen_config_net_compiler.json is of another model: it is a report, and net would write", done.stderr)
+
     def test_odd_names_are_nothing_special(self):
         for name in ("a b.onnx", "it's.onnx", "x;rm -rf y.onnx", "größe漢.onnx", "-v.onnx", 'q"q.onnx', "100%.onnx", "$(id).onnx"):
             with self.subTest(name):
@@ -427,6 +447,24 @@ class Names(Farm):
 
 
 class Values(Farm):
+    def test_a_layer_whose_outputs_are_empty_is_a_success_that_says_so(self):
+        model = self.folder / "net.onnx"
+        model.write_bytes(onnx_model([("Relu", ["x"], ["e"]), ("Relu", ["z"], ["y"])], [("x", 1, [0, 4]), ("z", 1, [1, 4])],
+                                     [("e", 1, [0, 4]), ("y", 1, [1, 4])]))
+        done = self.discover(model, "ort-cpu", code=0)
+        note = "no output has an element, so nothing was compared"
+        self.assertIn(f"Layer Relu_e: CPU = success ({note})", done.stderr)
+        results = {layer: entry["executors"]["cpu"] for layer, entry in self.report("net")["ops"].items()}
+        self.assertEqual((results["Relu_e"]["status"], results["Relu_e"]["_note"]), ("success", note))
+        self.assertNotIn("_note", results["Relu_y"])
+
+    def test_a_quantized_model_gets_one_hint_at_the_unit_that_fits_it(self):
+        line = "[Layers] mobilenet_edge_qdq_int8: quantized (QDQ); with --layer-unit qdq each operator is tested together"
+        done = self.discover("mobilenet_edge_qdq_int8", "null")
+        self.assertEqual(done.stderr.count(line), 1)
+        self.assertNotIn("[Layers]", self.discover("mobilenet_edge_qdq_int8", "null", "--layer-unit", "qdq").stderr)
+        self.assertNotIn("[Layers]", self.discover("gen_odd", "null").stderr)
+
     def test_a_shape_that_depends_on_values_is_that_of_the_reference(self):
         model = self.folder / "values.onnx"
         model.write_bytes(onnx_model([("NonZero", ["keep"], ["places"])], [("keep", BOOL, [3, 5])], [("places", INT64, [2, "n"])]))
