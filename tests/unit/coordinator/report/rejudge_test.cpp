@@ -82,7 +82,7 @@ const json::Value& result_of(const json::Value& report, const std::string& execu
 
 TEST_CASE("an edited tolerance gives what a discover with it gives, or leaves the result alone") {
   std::size_t whole = 0;
-  rc::check([&] {
+  const auto check = [&] {
     const auto tolerance = rc::gen::element(0.0, 1e-5, 1e-3, 0.01, 0.1, 0.5, 2.0);
     const auto factor = rc::gen::element(1.0F, 1.0F, 1.0005F, 1.01F, 1.05F, 3.0F, std::nanf(""));
     std::vector<Run> runs(2);
@@ -134,7 +134,9 @@ TEST_CASE("an edited tolerance gives what a discover with it gives, or leaves th
     if (!rejudged.open.empty()) return;
     RC_ASSERT(json::text_of(report) == json::text_of(wanted));
     whole += rejudged.changed.empty() ? 0 : 1;
-  });
+  };
+  // Most edits change no verdict; some do.
+  for (int round = 0; round < 30 && whole == 0; ++round) REQUIRE(rc::check(check));
   CHECK(whole > 0);  // verdicts did change
 }
 
