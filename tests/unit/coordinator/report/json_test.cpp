@@ -253,10 +253,10 @@ TEST_CASE("a builder writes what a value of the same content gives") {
 }
 
 TEST_CASE("any value reads back as what was written") {
-  rc::check([] {
+  CHECK(rc::check([] {
     const json::Value value = random_value(3);
     const auto read = json::parse(json::text_of(value), "t");
     RC_ASSERT(read.has_value());
     RC_ASSERT(*read == value);
-  });
+  }));
 }

@@ -122,7 +122,7 @@ TEST_CASE("while a run goes on the closing keys are left out, and layers without
 }
 
 TEST_CASE("any order of arrival gives the same bytes") {
-  rc::check([] {
+  CHECK(rc::check([] {
     const bool skip_mode = *rc::gen::arbitrary<bool>();
     ReportPlan plan = plan_of(5);
     plan.skip_mode = skip_mode;
@@ -157,7 +157,7 @@ TEST_CASE("any order of arrival gives the same bytes") {
                 shuffled[static_cast<std::size_t>(*rc::gen::inRange(0, static_cast<int>(i)))]);
     }
     RC_ASSERT(fold(arrivals) == fold(shuffled));
-  });
+  }));
 }
 
 TEST_CASE("a report that is taken over and written again is the same") {
