@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "coordinator/app/asked_names.h"
@@ -61,6 +62,18 @@ std::string place_text(const domain::SourceLocation& place) {
   return std::to_string(place.line) + ":" + std::to_string(place.column);
 }
 
+/// Notes of the second reading of a model that the first one does not have.
+domain::ModelAnalysis further_notes(const domain::ModelAnalysis& first,
+                                    const domain::ModelAnalysis& second) {
+  domain::ModelAnalysis out;
+  std::copy_if(second.notes.begin(), second.notes.end(), std::back_inserter(out.notes),
+               [&](const std::string& note) {
+                 return std::find(first.notes.begin(), first.notes.end(), note) ==
+                        first.notes.end();
+               });
+  return out;
+}
+
 }  // namespace
 
 Result<WholeRunResult> WholeModelRun::go() {
@@ -93,6 +106,8 @@ Result<WholeRunResult> WholeModelRun::steps() {
   }
   auto split = read(*digest, request);
   if (!split) return fail(std::move(split.error()));
+  say_notes(further_notes(*whole->model, *split->model), request_.model.filename().string(), "",
+            console_);
   if (auto fits = check_given(*split->model); !fits) return fail(fits.error());
   if (auto fits = add_conversions(*split->model, *executors); !fits) return fail(fits.error());
   auto result = run(*split, std::move(*executors), out);

@@ -2,6 +2,7 @@
 import json
 import pathlib
 import shutil
+import struct
 import sys
 import unittest
 
@@ -99,6 +100,23 @@ class Run(RunFarm):
         self.edit("net", "Relu_h", "cpu-noopt")
         self.run_model(model, "--check-boundaries", code=0)
         self.assertEqual(self.report("net")["_whole_model"]["total"], 4)
+
+    def test_a_shape_that_what_is_fed_decides_is_no_constant_and_stays_in_one_segment(self):
+        model = self.folder / "net.onnx"
+        one = struct.pack("<q", 1)
+        model.write_bytes(onnx_model(
+            [("Relu", ["x"], ["r"]), ("NonZero", ["r"], ["z"]), ("Transpose", ["z"], ["t"]), ("GatherND", ["k", "t"], ["v"]), ("ReduceSum", ["v"], ["s"]),
+             ("Shape", ["z"], ["h"]), ("Gather", ["h", "one"], ["n"]), ("Mul", ["k", "n"], ["m"]), ("Add", ["m", "s"], ["y"])],
+            [("x", 1, [64]), ("k", 7, [64])], [("y", 7, [64])], [("one", 7, [], one)]))
+        self.discover(model, "ort-cpu", code=0)
+        done = self.run_model(model, "--check-boundaries", code=0)
+        self.assertIn("Full model net: 1 segment(s)", done.stderr)
+        self.assertNotIn("together with", done.stderr)
+        self.alternate("net")
+        done = self.run_model(model, "--check-boundaries", code=0)
+        self.assertIn("[ExecutorAssignments] 2 operator(s) run on cpu-noopt together with NonZero_z (Transpose_t of cpu, ReduceSum_s of cpu)", done.stderr)
+        self.assertIn("Full model net: comparison passed", done.stderr)
+        self.assertGreaterEqual(len(self.report("net")["_whole_model"]["segments"]), 3)
 
     def test_iree_compiles_each_segment_for_its_backend(self):
         self.discover("gen_odd", "host-cpu", code=0)

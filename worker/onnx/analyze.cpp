@@ -5,12 +5,14 @@
 #include <tbb/parallel_for.h>
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <unordered_map>
 
 #include "worker/onnx/canonical.h"
 #include "worker/onnx/convert.h"
 #include "worker/onnx/data_files.h"
+#include "worker/onnx/fed_shapes.h"
 #include "worker/onnx/fold.h"
 #include "worker/onnx/layer_units.h"
 #include "worker/onnx/load.h"
@@ -63,10 +65,8 @@ class DataStore {
 /// the model can say it for the layer.
 bool shape_depends_on_values(const pb::NodeProto& node, const std::string& output,
                              const Shapes& shapes) {
-  static const std::set<std::string> always = {"NonZero", "Compress", "Unique",
-                                               "NonMaxSuppression"};
   static const std::set<std::string> perhaps = {"If", "Loop", "Scan"};
-  if (in_default_domain(node) && always.contains(node.op_type())) return true;
+  if (counts_values(node)) return true;
   return (!in_default_domain(node) || perhaps.contains(node.op_type())) &&
          shapes.seen_in_run.contains(output);
 }
@@ -175,6 +175,9 @@ Places operator_places(const LoadedModel& model) {
 struct Model {
   const LoadedModel& loaded;
   const Shapes& shapes;
+  /// Values whose shape stays open wherever a module makes them. A layer by itself has the shapes
+  /// of the run; what runs as a part of the model has those that come.
+  const NameSet& open;
   const Constants& constants;
   const Ranges& ranges;
   const base::BlobFolder& blobs;
@@ -263,7 +266,7 @@ Result<Layer> make_layer(const NodeGroup& group, std::string id, std::size_t ind
     for (const std::string& name : node->output()) {
       const auto found = written.find(name);
       if (found == written.end() || !found->second.dims ||
-          !shape_depends_on_values(*node, name, model.shapes))
+          !(model.open.contains(name) || shape_depends_on_values(*node, name, model.shapes)))
         continue;
       std::fill(found->second.dims->begin(), found->second.dims->end(), -1);
     }
@@ -406,11 +409,13 @@ Result<AnalyzeAnswer> analyze(const AnalyzeOptions& options) {
       return fail(std::move(request.error()));
     loaded->notes.push_back(request.error().message);
   }
-  auto constants = Constants::find_all(*loaded, shapes.types);
+  NameSet fed = fed_shapes(*loaded, shapes);
+  auto constants = Constants::find_all(*loaded, shapes.types, fed);
   if (!constants) return fail(std::move(constants.error()));
   if (out.analysis.subgraph) {
     *loaded = take_subgraph(*loaded, *out.analysis.subgraph, shapes.types, *constants);
-    constants = Constants::find_all(*loaded, shapes.types);
+    fed = fed_shapes(*loaded, shapes);  // what comes in from outside has fixed dims now
+    constants = Constants::find_all(*loaded, shapes.types, fed);
     if (!constants) return fail(std::move(constants.error()));
   }
   if (options.changed_model && is_changed(options.request)) {
@@ -422,12 +427,15 @@ Result<AnalyzeAnswer> analyze(const AnalyzeOptions& options) {
 
   std::vector<NodeGroup> groups;
   std::vector<std::string> ids;
+  NameSet open;
   if (options.request.assignment.empty()) {
     groups = layer_groups(*loaded, options.request.unit);
     ids = layer_ids(groups);
   } else {
-    auto split = split_model(*loaded, options.request, *constants);
+    auto split = split_model(*loaded, options.request, *constants, fed);
     if (!split) return fail(std::move(split.error()));
+    std::move(split->notes.begin(), split->notes.end(), std::back_inserter(loaded->notes));
+    open = std::move(fed);
     groups = std::move(split->groups);
     ids = std::move(split->ids);
     out.analysis.segments = std::move(split->segments);
@@ -436,8 +444,8 @@ Result<AnalyzeAnswer> analyze(const AnalyzeOptions& options) {
   }
   const Ranges ranges(*loaded, shapes.types, &*constants);
   DataStore data(options.blobs);
-  const Model model{
-      *loaded, shapes, *constants, ranges, options.blobs, data, operator_places(*loaded)};
+  const Model model{*loaded, shapes,        open, *constants,
+                    ranges,  options.blobs, data, operator_places(*loaded)};
   std::vector<Result<Layer>> layers(groups.size());
   tbb::parallel_for(std::size_t{0}, groups.size(),
                     [&](std::size_t i) { layers[i] = make_layer(groups[i], ids[i], i, model); });
@@ -461,11 +469,14 @@ Result<Layer> whole_as_layer(const std::filesystem::path& file, const base::Blob
   auto loaded = load_model(file);
   if (!loaded) return fail(std::move(loaded.error()));
   const Shapes shapes = infer_shapes(*loaded, {});
-  auto constants = Constants::find_all(*loaded, shapes.types);
+  const NameSet fed = fed_shapes(*loaded, shapes);
+  auto constants = Constants::find_all(*loaded, shapes.types, fed);
   if (!constants) return fail(std::move(constants.error()));
   const Ranges ranges(*loaded, shapes.types, &*constants);
   DataStore data(blobs);
-  const Model model{*loaded, shapes, *constants, ranges, blobs, data, operator_places(*loaded)};
+  const NameSet open;
+  const Model model{*loaded, shapes, open, *constants,
+                    ranges,  blobs,  data, operator_places(*loaded)};
   const pb::GraphProto& graph = loaded->proto.graph();
   std::set<std::string> results;
   for (const pb::ValueInfoProto& output : graph.output()) results.insert(output.name());

@@ -607,8 +607,9 @@ std::optional<Constant> where(const std::vector<const Constant*>& inputs) {
   return make_constant({inputs[1]->type.dtype, *dims}, std::move(out));
 }
 
-std::optional<Constant> shape_of(const pb::NodeProto& node, const ValueTypes& types) {
-  if (node.input_size() != 1) return std::nullopt;
+std::optional<Constant> shape_of(const pb::NodeProto& node, const ValueTypes& types,
+                                 const NameSet& fed) {
+  if (node.input_size() != 1 || fed.contains(node.input(0))) return std::nullopt;
   const auto found = types.find(node.input(0));
   if (found == types.end() || !found->second.fixed()) return std::nullopt;
   const Ints& dims = *found->second.dims;
@@ -649,7 +650,8 @@ std::optional<Constant> evaluate(const pb::NodeProto& node,
   return std::nullopt;
 }
 
-base::Result<Constants> Constants::find_all(const LoadedModel& model, const ValueTypes& types) {
+base::Result<Constants> Constants::find_all(const LoadedModel& model, const ValueTypes& types,
+                                            const NameSet& fed) {
   Constants out;
   out.values_ = model.initializers;
   std::uint64_t spent = 0;
@@ -663,7 +665,7 @@ base::Result<Constants> Constants::find_all(const LoadedModel& model, const Valu
     }
     std::optional<Constant> value;
     if (node.op_type() == "Shape" && in_default_domain(node)) {
-      value = shape_of(node, types);
+      value = shape_of(node, types, fed);
     } else {
       std::vector<const Constant*> inputs;
       bool all = node.input_size() > 0;

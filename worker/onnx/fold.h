@@ -14,11 +14,12 @@ namespace layerfarm::worker::onnx {
 
 class Constants {
  public:
-  /// Evaluates Shape (of a value with a known shape), Slice, Concat, Gather, Unsqueeze, Squeeze,
-  /// Cast, ConstantOfShape, Reshape, Transpose, Mul, Equal and Where, and Add, Sub, Div, Max, Min,
-  /// Range and Expand of integers, over what is constant already, in the order of the nodes.
-  /// Whatever cannot be evaluated is simply not constant.
-  static base::Result<Constants> find_all(const LoadedModel& model, const ValueTypes& types);
+  /// Evaluates Shape (of a value with a known shape that is not among `fed`), Slice, Concat,
+  /// Gather, Unsqueeze, Squeeze, Cast, ConstantOfShape, Reshape, Transpose, Mul, Equal and Where,
+  /// and Add, Sub, Div, Max, Min, Range and Expand of integers, over what is constant already, in
+  /// the order of the nodes. Whatever cannot be evaluated is simply not constant.
+  static base::Result<Constants> find_all(const LoadedModel& model, const ValueTypes& types,
+                                          const NameSet& fed);
   [[nodiscard]] const Constant* find(const std::string& name) const;
 
  private:

@@ -1,6 +1,7 @@
 #include "worker/onnx/segment_order.h"
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <unordered_map>
 #include <utility>
@@ -86,7 +87,87 @@ class Order {
   std::size_t taken_ = 0;
 };
 
+/// Strongly connected components by Tarjan's algorithm, with a stack of its own: models are deeper
+/// than that of a thread.
+class Components {
+ public:
+  explicit Components(std::vector<std::vector<std::size_t>> edges)
+      : edges_(std::move(edges)),
+        index_(edges_.size(), kNone),
+        low_(edges_.size()),
+        open_(edges_.size(), false) {}
+
+  /// Each after those that its edges lead to.
+  std::vector<std::vector<std::size_t>> go() {
+    for (std::size_t item = 0; item < edges_.size(); ++item) {
+      if (index_[item] == kNone) visit(item);
+    }
+    return std::move(out_);
+  }
+
+ private:
+  static constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
+
+  void visit(std::size_t root) {
+    std::vector<std::pair<std::size_t, std::size_t>> path;  // item, its next edge
+    const auto enter = [&](std::size_t item) {
+      index_[item] = low_[item] = seen_++;
+      open_[item] = true;
+      stack_.push_back(item);
+      path.emplace_back(item, 0);
+    };
+    enter(root);
+    while (!path.empty()) {
+      const std::size_t item = path.back().first;
+      if (path.back().second < edges_[item].size()) {
+        const std::size_t to = edges_[item][path.back().second++];
+        if (index_[to] == kNone) {
+          enter(to);
+        } else if (open_[to]) {
+          low_[item] = std::min(low_[item], index_[to]);
+        }
+        continue;
+      }
+      if (low_[item] == index_[item]) close(item);
+      path.pop_back();
+      if (!path.empty()) {
+        std::size_t& low = low_[path.back().first];
+        low = std::min(low, low_[item]);
+      }
+    }
+  }
+
+  /// All that was entered since `item` and is still open is one component with it.
+  void close(std::size_t item) {
+    const auto first = std::find(stack_.begin(), stack_.end(), item);
+    std::vector<std::size_t>& component = out_.emplace_back(first, stack_.end());
+    stack_.erase(first, stack_.end());
+    std::sort(component.begin(), component.end());
+    for (const std::size_t member : component) open_[member] = false;
+  }
+
+  std::vector<std::vector<std::size_t>> edges_;
+  std::vector<std::size_t> index_;
+  std::vector<std::size_t> low_;
+  std::vector<bool> open_;
+  std::vector<std::size_t> stack_;
+  std::size_t seen_ = 0;
+  std::vector<std::vector<std::size_t>> out_;
+};
+
 }  // namespace
+
+std::vector<std::vector<std::size_t>> unite(
+    const std::vector<std::vector<std::size_t>>& needs,
+    const std::vector<std::pair<std::size_t, std::size_t>>& pairs) {
+  // Two items that need each other are of one component, and with them what lies between.
+  std::vector<std::vector<std::size_t>> edges = needs;
+  for (const auto& [a, b] : pairs) {
+    edges[a].push_back(b);
+    edges[b].push_back(a);
+  }
+  return Components(std::move(edges)).go();
+}
 
 std::vector<Part> order_parts(const std::vector<std::vector<std::size_t>>& needs,
                               const std::vector<std::size_t>& executor_of) {

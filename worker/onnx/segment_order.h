@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <utility>
 #include <vector>
 
 namespace layerfarm::worker::onnx {
@@ -12,6 +13,12 @@ struct Part {
   std::size_t executor = 0;
   std::vector<std::size_t> items;  ///< in rising order, in which they can run
 };
+
+/// Groups of items that belong into one part each, in an order in which they can run: both items of
+/// each pair, and what lies between items of a group. Items of a group are in rising order.
+[[nodiscard]] std::vector<std::vector<std::size_t>> unite(
+    const std::vector<std::vector<std::size_t>>& needs,
+    const std::vector<std::pair<std::size_t, std::size_t>>& pairs);
 
 /// Items are numbered so that each comes after all that it needs. Each part takes every item of its
 /// executor that can run by then, so between two parts the executor changes. The order begins with

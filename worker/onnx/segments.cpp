@@ -88,8 +88,11 @@ std::vector<std::string> spread_quantized(const LoadedModel& model, const Nodes&
 
 class Splitter {
  public:
-  Splitter(const LoadedModel& model, const Constants& constants)
-      : graph_(model.proto.graph()), constants_(constants), operators_(operators_of(graph_)) {
+  Splitter(const LoadedModel& model, const Constants& constants, const NameSet& fed)
+      : graph_(model.proto.graph()),
+        constants_(constants),
+        fed_(fed),
+        operators_(operators_of(graph_)) {
     for (std::size_t i = 0; i < operators_.size(); ++i) {
       for (const std::string& name : operators_[i]->output()) {
         if (!name.empty()) maker_[name] = i;
@@ -123,7 +126,7 @@ class Splitter {
                        const std::vector<bool>& follow) const {
     SegmentedModel out;
     std::vector<std::size_t> placed;
-    std::unordered_map<std::size_t, std::size_t> number;  // among the placed ones
+    Numbers number;  // among the placed ones
     for (const std::size_t i : live_operators()) {
       if (follow[i] && dequantizes_for_others(i)) continue;
       number.emplace(i, placed.size());
@@ -141,10 +144,12 @@ class Splitter {
       std::sort(own.begin(), own.end());
       own.erase(std::unique(own.begin(), own.end()), own.end());
     }
-    for (const Part& part : order_parts(needs, executor_of)) {
+    const Units units = units_of(placed, number, needs, executor_of);
+    out.notes = moves(units, placed, executor_of, names);
+    for (const Part& part : order_parts(units.needs, units.executor_of)) {
       NodeGroup& group = out.groups.emplace_back();
       std::unordered_set<std::size_t> taken;
-      for (const std::size_t item : part.items)
+      for (const std::size_t item : items_of(units, part))
         add_with_followers(placed[item], number, taken, group.nodes);
       out.segments.push_back({names[part.executor], static_cast<std::uint32_t>(group.nodes.size()),
                               node_names(group)});
@@ -157,6 +162,99 @@ class Splitter {
   }
 
  private:
+  using Numbers = std::unordered_map<std::size_t, std::size_t>;
+
+  /// What stays together: mostly one operator each. Items are operators by their place among the
+  /// placed ones.
+  struct Units {
+    std::vector<std::vector<std::size_t>> items;
+    std::vector<std::vector<std::size_t>> needs;  ///< other units
+    std::vector<std::size_t> executor_of;
+    std::vector<std::size_t> first_maker;  ///< of a value that keeps it together; else its one item
+  };
+
+  Units units_of(const std::vector<std::size_t>& placed, const Numbers& number,
+                 const std::vector<std::vector<std::size_t>>& needs,
+                 const std::vector<std::size_t>& executor_of) const {
+    std::vector<std::pair<std::size_t, std::size_t>> together;  // maker, reader
+    for (std::size_t item = 0; item < placed.size(); ++item)
+      add_bound(placed[item], item, number, together);
+    std::unordered_set<std::size_t> makers;
+    for (const auto& [maker, reader] : together) makers.insert(maker);
+    Units out;
+    out.items = unite(needs, together);
+    std::vector<std::size_t> unit_of(placed.size());
+    for (std::size_t unit = 0; unit < out.items.size(); ++unit) {
+      for (const std::size_t item : out.items[unit]) unit_of[item] = unit;
+    }
+    for (std::size_t unit = 0; unit < out.items.size(); ++unit) {
+      const std::vector<std::size_t>& items = out.items[unit];
+      std::vector<std::size_t>& own = out.needs.emplace_back();
+      for (const std::size_t item : items) {
+        for (const std::size_t need : needs[item]) {
+          if (unit_of[need] != unit) own.push_back(unit_of[need]);
+        }
+      }
+      std::sort(own.begin(), own.end());
+      own.erase(std::unique(own.begin(), own.end()), own.end());
+      const auto maker = std::find_if(items.begin(), items.end(),
+                                      [&](std::size_t item) { return makers.contains(item); });
+      out.first_maker.push_back(maker == items.end() ? items.front() : *maker);
+      out.executor_of.push_back(executor_of[out.first_maker.back()]);
+    }
+    return out;
+  }
+
+  /// Makers of values that must not leave the reader's segment, also through those that follow it.
+  void add_bound(std::size_t i, std::size_t reader, const Numbers& number,
+                 std::vector<std::pair<std::size_t, std::size_t>>& out) const {
+    for (const std::string& name : used_names(*operators_[i])) {
+      const auto made = maker_.find(name);
+      if (made == maker_.end() || !fed_.contains(name) || constants_.find(name) != nullptr)
+        continue;
+      if (const auto found = number.find(made->second); found != number.end()) {
+        out.emplace_back(found->second, reader);
+      } else {
+        add_bound(made->second, reader, number, out);
+      }
+    }
+  }
+
+  /// Operators that run elsewhere than they were assigned to, to stay together.
+  std::vector<std::string> moves(const Units& units, const std::vector<std::size_t>& placed,
+                                 const std::vector<std::size_t>& executor_of,
+                                 const std::vector<std::string>& names) const {
+    constexpr std::size_t kNamed = 3;
+    std::vector<std::string> out;
+    for (std::size_t unit = 0; unit < units.items.size(); ++unit) {
+      std::vector<std::string> moved;
+      for (const std::size_t item : units.items[unit]) {
+        if (executor_of[item] == units.executor_of[unit]) continue;
+        moved.push_back(name_of(*operators_[placed[item]]) + " of " + names[executor_of[item]]);
+      }
+      if (moved.empty()) continue;
+      const std::size_t count = moved.size();
+      std::string which;
+      for (std::size_t i = 0; i < std::min(count, kNamed); ++i)
+        which += (i == 0 ? "" : ", ") + moved[i];
+      if (count > kNamed) which += " and " + std::to_string(count - kNamed) + " more";
+      out.push_back("[ExecutorAssignments] " + std::to_string(count) + " operator(s) run on " +
+                    names[units.executor_of[unit]] + " together with " +
+                    name_of(*operators_[placed[units.first_maker[unit]]]) + " (" + which +
+                    "): tensors between them have a shape that depends on the values fed, and "
+                    "what passes from one segment to another needs a fixed one");
+    }
+    return out;
+  }
+
+  static std::vector<std::size_t> items_of(const Units& units, const Part& part) {
+    std::vector<std::size_t> out;
+    for (const std::size_t unit : part.items)
+      out.insert(out.end(), units.items[unit].begin(), units.items[unit].end());
+    std::sort(out.begin(), out.end());
+    return out;
+  }
+
   [[nodiscard]] bool dequantizes_for_others(std::size_t i) const {
     const pb::NodeProto& node = *operators_[i];
     return node.op_type() == "DequantizeLinear" && node.output_size() == 1 &&
@@ -164,8 +262,7 @@ class Splitter {
   }
 
   /// The placed ones that it waits for, through those that follow it.
-  void add_needs(std::size_t i, const std::unordered_map<std::size_t, std::size_t>& number,
-                 std::vector<std::size_t>& out) const {
+  void add_needs(std::size_t i, const Numbers& number, std::vector<std::size_t>& out) const {
     for (const std::size_t need : needs_[i]) {
       if (const auto found = number.find(need); found != number.end()) {
         out.push_back(found->second);
@@ -176,7 +273,7 @@ class Splitter {
   }
 
   /// After those that follow it and are not there yet.
-  void add_with_followers(std::size_t i, const std::unordered_map<std::size_t, std::size_t>& number,
+  void add_with_followers(std::size_t i, const Numbers& number,
                           std::unordered_set<std::size_t>& taken, Nodes& out) const {
     for (const std::size_t need : needs_[i]) {
       if (!number.contains(need) && taken.insert(need).second)
@@ -263,6 +360,7 @@ class Splitter {
 
   const pb::GraphProto& graph_;
   const Constants& constants_;
+  const NameSet& fed_;
   Nodes operators_;
   std::unordered_map<std::string, std::size_t> maker_;
   std::vector<std::vector<std::size_t>> needs_;
@@ -273,8 +371,8 @@ class Splitter {
 
 base::Result<SegmentedModel> split_model(const LoadedModel& model,
                                          const domain::AnalyzeRequest& request,
-                                         const Constants& constants) {
-  const Splitter splitter(model, constants);
+                                         const Constants& constants, const NameSet& fed) {
+  const Splitter splitter(model, constants, fed);
   const Nodes& nodes = splitter.operators();
   const bool quantized = request.quantize.has_value();
   const auto operators = static_cast<std::size_t>(

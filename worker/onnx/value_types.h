@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "shared/domain/tensor.h"
@@ -22,6 +23,7 @@ struct ValueType {
   [[nodiscard]] domain::TensorType tensor() const { return {dtype, *dims}; }
 };
 using ValueTypes = std::unordered_map<std::string, ValueType>;
+using NameSet = std::unordered_set<std::string>;
 
 [[nodiscard]] ValueType read_type(const pb::TypeProto& type);
 /// As much as is known, tensors only.

@@ -9,6 +9,7 @@
 using namespace layerfarm;
 using worker::onnx::order_parts;
 using worker::onnx::Part;
+using worker::onnx::unite;
 
 namespace {
 
@@ -87,5 +88,41 @@ TEST_CASE("every order can run, holds each item once, and with two executors is 
     } else {
       CHECK(parts.size() <= least + 2);
     }
+  }
+}
+
+TEST_CASE("what is united holds all that lies between, and comes after all that it needs") {
+  // 0 -> 1 -> 2 -> 3 and 0 -> 4: 1 and 3 belong together, and with them 2.
+  const Needs chain = {{}, {0}, {1}, {2}, {0}};
+  CHECK(unite(chain, {{1, 3}}) == Needs{{0}, {1, 2, 3}, {4}});
+  CHECK(unite(chain, {}) == Needs{{0}, {1}, {2}, {3}, {4}});
+  // Two groups that need one another are one: 0 -> 2, 1 -> 3.
+  CHECK(unite({{}, {}, {0}, {1}}, {{0, 3}, {1, 2}}) == Needs{{0, 1, 2, 3}});
+  constexpr unsigned kSeed = 20261201;
+  std::mt19937 random(kSeed);
+  for (int round = 0; round < 300; ++round) {
+    Needs needs(1 + random() % 12);
+    std::vector<std::pair<std::size_t, std::size_t>> pairs;
+    for (std::size_t i = 0; i < needs.size(); ++i) {
+      for (std::size_t j = 0; j < i; ++j) {
+        if (random() % 4 == 0) needs[i].push_back(j);
+        if (random() % 12 == 0) pairs.emplace_back(j, i);
+      }
+    }
+    CAPTURE(round);
+    const Needs groups = unite(needs, pairs);
+    std::vector<std::size_t> group_of(needs.size(), needs.size());
+    for (std::size_t group = 0; group < groups.size(); ++group) {
+      CHECK(std::is_sorted(groups[group].begin(), groups[group].end()));
+      for (const std::size_t item : groups[group]) {
+        CHECK(group_of[item] == needs.size());
+        group_of[item] = group;
+      }
+    }
+    for (std::size_t i = 0; i < needs.size(); ++i) {
+      for (const std::size_t need : needs[i]) CHECK(group_of[need] <= group_of[i]);
+    }
+    for (const auto& [a, b] : pairs) CHECK(group_of[a] == group_of[b]);
+    if (pairs.empty()) CHECK(groups.size() == needs.size());
   }
 }

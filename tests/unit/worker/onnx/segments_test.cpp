@@ -270,3 +270,55 @@ TEST_CASE("an assignment of another model is refused") {
   REQUIRE_FALSE(answer);
   CHECK(answer.error().text() == "the assignment is of 1 operators, the model has 4");
 }
+
+TEST_CASE("the length of what counts values is no constant, and no such value leaves its segment") {
+  SegmentBench bench;
+  const auto model = graph_model(R"((float[16] x) => (float[16] y, float[16] w)
+  <int64 one = {1}> {
+    r = Relu(x)
+    z = NonZero(r)
+    t = Transpose(z)
+    v = GatherND(x, t)
+    s = ReduceSum<keepdims = 0>(v)
+    y = Add(r, s)
+    h = Shape(z)
+    n = Gather(h, one)
+    f = Cast<to = 1>(n)
+    w = Mul(x, f)
+  })");
+  const auto split = [&](Names assignment) {
+    const auto answer = lf::analyze(
+        {.request = {.model_path = bench.write(model).string(),
+                     .assignment = std::move(assignment)},
+         .blobs = bench.blobs,
+         .shapes_answer =
+             R"({"ok":true,"values":[{"name":"z","dtype":7,"dims":[1,16]},{"name":"t","dtype":7,"dims":[16,1]},{"name":"v","dtype":1,"dims":[16]}]})",
+         .shapes_folder = {}});
+    REQUIRE(answer);
+    return answer->analysis;
+  };
+  const auto one = split({"a", "a", "a", "a", "a", "a", "a", "a", "a", "a"});
+  CHECK(bench.ops(one).front() ==
+        "Relu NonZero Transpose GatherND ReduceSum Add Shape Gather Cast Mul");
+  // In a segment the values have the shapes that come, not those of the run.
+  for (const auto& layer : one.layers) {
+    const auto module = bench.module(layer.module);
+    std::size_t open = 0;
+    for (const auto& value : module.graph().value_info()) {
+      for (const auto& dim : value.type().tensor_type().shape().dim())
+        open += dim.has_dim_value() ? 0 : 1;
+    }
+    CHECK(open == 5);  // z, t and v
+  }
+  CHECK(std::none_of(one.notes.begin(), one.notes.end(),
+                     [](const std::string& note) { return note.starts_with("[Executor"); }));
+  // Transpose, Shape and GatherND go with NonZero; ReduceSum and Gather take fixed shapes.
+  const auto two = split({"a", "a", "b", "b", "b", "b", "b", "b", "b", "b"});
+  CHECK(two.segments.size() == 2);
+  CHECK(bench.ops(two)[0] == "Relu NonZero Transpose GatherND ReduceSum Shape");
+  CHECK(bench.ops(two)[1] == "Add Gather Cast Mul");
+  CHECK(two.notes.back() ==
+        "[ExecutorAssignments] 4 operator(s) run on a together with NonZero_z (Transpose_t of b, "
+        "GatherND_v of b, ReduceSum_s of b and 1 more): tensors between them have a shape that "
+        "depends on the values fed, and what passes from one segment to another needs a fixed one");
+}
