@@ -67,15 +67,17 @@ void DiscoverRun::begin_reading() {
   for (const ModelFile& file : request_.models) {
     const ModelReading::Begun begun = models_.begin(file);
     if (!begun.problem.empty()) model_failed(*begun.reading, begun.problem);
-    if (begun.job) {
-      core::JobSpec spec = specs_.spec(*begun.job);
-      spec.cost_us = kAnalyzeCostUs;
-      spec.priority = 1;
-      dispatcher_->tell(core::JobsAdded{{spec}});
-    }
+    if (begun.job) add_reading_job(*begun.job);
     if (begun.reading->model) plan_when_due(*begun.reading);
   }
   check_names_when_due();
+}
+
+void DiscoverRun::add_reading_job(const plan::PlannedJob& job) {
+  core::JobSpec spec = specs_.spec(job);
+  spec.cost_us = kAnalyzeCostUs;
+  spec.priority = 1;
+  dispatcher_->tell(core::JobsAdded{{spec}});
 }
 
 /// Once every model is known: a name that none of them has ends the run before it tests something
@@ -112,8 +114,10 @@ void DiscoverRun::model_failed(Reading& reading, const std::string& why) {
 
 void DiscoverRun::model_settled(Reading& reading, const plan::JobAnswer& answer) {
   if (const auto* answered = std::get_if<plan::Answered>(&answer)) {
-    if (const auto read = models_.read(reading, *answered->outcome); !read)
-      return model_failed(reading, read.error().text());
+    const auto read = models_.read(reading, *answered->outcome);
+    if (!read) return model_failed(reading, read.error().text());
+    if (*read) add_reading_job(**read);
+    if (!reading.model) return;  // it waits for a job of its own now
     if (!reading.planned) plan_when_due(reading);
     check_names_when_due();
     return;
@@ -304,7 +308,8 @@ void DiscoverRun::on_settled(const core::JobSettled& settled,
   const plan::JobAnswer answer = answer_of(settled, outcome);
   const auto* readings = models_.of_job(settled.job);
   if (readings != nullptr && !settled.again) {
-    for (Reading* reading : *readings) model_settled(*reading, answer);
+    const std::vector<Reading*> waiting = *readings;  // some may go on to another job
+    for (Reading* reading : waiting) model_settled(*reading, answer);
     return;
   }
   carry_out(book_.on_settled(settled.job, answer));

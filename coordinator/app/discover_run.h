@@ -56,6 +56,7 @@ class DiscoverRun final : public JobSource {
   void case_settled(const plan::CaseSettled& one);
   [[nodiscard]] plan::JobAnswer answer_of(
       const core::JobSettled& settled, const std::shared_ptr<const domain::Outcome>& outcome) const;
+  void add_reading_job(const plan::PlannedJob& job);
   void model_settled(Reading& reading, const plan::JobAnswer& answer);
   void loop();
   void finish();

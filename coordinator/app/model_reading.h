@@ -1,9 +1,11 @@
 // ModelReading: the models of a run on their way from file to analysis. A model whose analysis is
 // stored is there at once, the others wait for a job that reads them; models of equal content are
-// read once. Loop thread only.
+// read once. Only an analysis tells which files belong to a model, so models of one file share a
+// job until that is known, and part where what lies beside them differs. Loop thread only.
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -23,6 +25,18 @@ namespace layerfarm::coordinator::app {
 /// say why it cannot be used: a file beside the model has changed, for one.
 [[nodiscard]] base::Result<std::shared_ptr<const domain::ModelAnalysis>> stored_analysis(
     const std::filesystem::path& cache, const std::string& model_path, const base::Digest& blob);
+
+/// What is stored of a model.
+struct StoredReading {
+  base::Digest key;                                    ///< of the job that reads it
+  base::Digest blob;                                   ///< with `model`
+  std::shared_ptr<const domain::ModelAnalysis> model;  ///< null where it has to be read
+};
+/// `first`: the key by the model file alone. Where the analysis of that is of other files beside
+/// it, the model has a key of its own. `stored` gives the blob of a key's analysis.
+[[nodiscard]] StoredReading find_reading(
+    const std::filesystem::path& cache, const std::string& model_path, const base::Digest& first,
+    const std::function<std::optional<base::Digest>(const base::Digest&)>& stored);
 /// Why a model could not be read, in the words of its analyze job.
 [[nodiscard]] std::string reading_problem(const domain::Outcome& outcome);
 /// What reading this model is asked, by the options of the command.
@@ -33,6 +47,7 @@ namespace layerfarm::coordinator::app {
 struct Reading {
   ModelFile file;
   domain::AnalyzeRequest request;
+  base::Digest first_key;  ///< by the model file alone
   base::Digest key;
   std::optional<core::JobId> job;                      ///< none when the file cannot be read
   std::shared_ptr<const domain::ModelAnalysis> model;  ///< null until it is read
@@ -53,8 +68,10 @@ class ModelReading {
     std::string problem;                  ///< why the file cannot be read; empty when it can
   };
   [[nodiscard]] Begun begin(const ModelFile& file);
-  /// An analyze job has answered; the reading has its model, or the Error says why it has not.
-  [[nodiscard]] base::Result<void> read(Reading& reading, const domain::Outcome& outcome) const;
+  /// An analyze job has answered; the reading has its model, or a job of its own to wait for (the
+  /// one that it shared read other files), or the Error says why it has neither.
+  [[nodiscard]] base::Result<std::optional<plan::PlannedJob>> read(Reading& reading,
+                                                                   const domain::Outcome& outcome);
 
   /// The models that an analyze job reads; null for any other job.
   [[nodiscard]] const std::vector<Reading*>* of_job(core::JobId job) const;
@@ -64,6 +81,9 @@ class ModelReading {
   [[nodiscard]] const std::vector<std::unique_ptr<Reading>>& all() const { return readings_; }
 
  private:
+  /// A job under the reading's key, new or shared.
+  std::optional<plan::PlannedJob> wait_for_job(Reading& reading);
+
   const DiscoverRequest& request_;
   KnownOutcomes& known_;
   plan::CaseBook& book_;

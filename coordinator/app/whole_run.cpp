@@ -120,14 +120,16 @@ Result<WholeModelRun::Read> WholeModelRun::read(const base::Digest& model_file,
                                                 const domain::AnalyzeRequest& request) {
   SequencedJob job;
   job.analyze = request;
-  job.key = domain::analyze_key(model_file, request, request_.reader);
-  if (const auto known = store_.find(job.key);
-      known && !request_.options.common.recompute && known->outcome.analysis) {
-    auto model = stored_analysis(request_.cache, request.model_path, *known->outcome.analysis);
-    if (model) {
-      sequence_.add_known(*dispatcher_, std::move(job));
-      return Read{std::move(*model), *known->outcome.analysis};
-    }
+  StoredReading stored = find_reading(
+      request_.cache, request.model_path, domain::analyze_key(model_file, request, request_.reader),
+      [this](const base::Digest& key) -> std::optional<base::Digest> {
+        const auto known = store_.find(key);
+        return known ? known->outcome.analysis : std::nullopt;
+      });
+  job.key = stored.key;
+  if (stored.model && !request_.options.common.recompute) {
+    sequence_.add_known(*dispatcher_, std::move(job));
+    return Read{std::move(stored.model), stored.blob};
   }
   const SequencedEnd end = sequence_.run(*dispatcher_, std::move(job));
   if (!end.outcome) return fail(no_answer(end));

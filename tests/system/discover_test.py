@@ -55,6 +55,51 @@ class Discover(Farm):
         self.assertIn("Results: 72 fresh, 0 from the store", third.stderr)
         self.assertEqual(self.files(), files)
 
+    def test_models_of_equal_bytes_are_each_read_with_the_data_beside_them(self):
+        finds = self.folder / "finds.py"  # fails for a layer that holds threes
+        finds.write_text("import struct, sys\nsys.exit(struct.pack('<f', 3.0) * 16 in open(sys.argv[1], 'rb').read())\n")
+        chip = self.chip("finds", [sys.executable, str(finds)], executors=[{"name": "e0", "evidence": "stand-in"}],
+                         options={"command": [sys.executable, str(finds)], "layer_argument": "1"})
+        model = onnx_model([("MatMul", ["x", "w"], ["h"]), ("Relu", ["h"], ["y"])], [("x", 1, [4, 8])], [("y", 1, [4, 8])], [("w", 1, [8, 8], "w.bin")])
+        paths = []
+        for name, value in (("one", 1.0), ("three", 3.0), ("none", None)):
+            (self.folder / name).mkdir()
+            paths.append(self.folder / name / "net.onnx")
+            paths[-1].write_bytes(model)
+            if value is not None:
+                (self.folder / name / "w.bin").write_bytes(struct.pack("<f", value) * 64)
+
+        def discover(*models):
+            named = [word for path in models for word in ("--model", path)]
+            return self.run_farm("discover", *named, "--chip", chip, "--output-dir", self.out, "--workers", "2")
+
+        def status(out):
+            return self.report("net", out)["ops"]["MatMul_h"]["executors"]["e0"]["status"]
+
+        one, three, none = paths
+        for models in ((one, three), (three, one)):
+            shutil.rmtree(self.cache, ignore_errors=True)
+            for fresh in (True, False):
+                shutil.rmtree(self.out, ignore_errors=True)
+                done = discover(*models)
+                self.assertNotIn("has changed", done.stderr)
+                self.assertEqual(done.stderr.count("Results: 2 fresh, 0 from the store" if fresh else "Results: 0 fresh, 2 from the store"), 2)
+                self.assertEqual((status(self.out / "one"), status(self.out / "three")), ("success", "error"))
+        # One after the other.
+        shutil.rmtree(self.cache)
+        for path, right, results in ((one, "success", "2 fresh, 0"), (three, "error", "1 fresh, 1"), (one, "success", "0 fresh, 2"), (three, "error", "0 fresh, 2")):
+            shutil.rmtree(self.out)
+            self.assertIn(f"Results: {results} from the store", discover(path).stderr)
+            self.assertEqual(status(self.out), right)
+        # What is wrong with one model is not said of the other.
+        shutil.rmtree(self.cache)
+        shutil.rmtree(self.out)
+        done = discover(none, three)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("none/net.onnx: ", done.stderr)
+        self.assertNotIn("three/net.onnx: ", done.stderr)
+        self.assertEqual(status(self.out / "three"), "error")
+
     def test_equal_work_runs_once_also_across_models(self):
         twin = self.folder / "twin.onnx"
         shutil.copy(MODELS / "gen_repeat_cnn.onnx", twin)

@@ -16,7 +16,7 @@ LONGEST = 240  # seconds; no wait in these tests is longer
 
 def onnx_model(nodes, inputs, outputs, constants=()):
     """Bytes of an ONNX model of opset 17. Nodes are (op type, inputs, outputs), values (name, element type, dims); a dim is a number or a
-    name. Constants are (name, element type, dims, raw bytes)."""
+    name. Constants are (name, element type, dims, raw bytes, or the name of a file beside the model that holds them)."""
 
     def varint(number):
         out = b""
@@ -41,7 +41,8 @@ def onnx_model(nodes, inputs, outputs, constants=()):
         graph += part(1, b"".join(part(1, name) for name in taken) + b"".join(part(2, name) for name in made) + part(4, op_type))
     graph += part(2, "graph")
     for name, dtype, dims, raw in constants:
-        graph += part(5, b"".join(number(1, dim) for dim in dims) + number(2, dtype) + part(8, name) + part(9, raw))
+        where = part(13, part(1, "location") + part(2, raw)) + number(14, 1) if isinstance(raw, str) else part(9, raw)
+        graph += part(5, b"".join(number(1, dim) for dim in dims) + number(2, dtype) + part(8, name) + where)
     graph += b"".join(part(11, value(*each)) for each in inputs) + b"".join(part(12, value(*each)) for each in outputs)
     return number(1, 8) + part(7, graph) + part(8, number(2, 17))
 
