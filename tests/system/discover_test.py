@@ -100,6 +100,17 @@ class Discover(Farm):
         self.assertNotIn("three/net.onnx: ", done.stderr)
         self.assertEqual(status(self.out / "three"), "error")
 
+    def test_what_a_file_holds_that_an_option_names_is_part_of_the_key(self):
+        model = self.folder / "net.onnx"
+        model.write_bytes(onnx_model([("Relu", ["x"], ["y"])], [("x", 1, [1, 4])], [("y", 1, [1, 4])]))
+        flags = self.folder / "flags.txt"
+        for content, results, status in (("", "2 fresh, 0", "success"), ("--nonsense_flag=1\n", "2 fresh, 0", "error"), ("", "0 fresh, 2", "success")):
+            flags.write_text(content)
+            done = self.discover(model, "host-cpu", f"--runtime-option=--flagfile={flags}")
+            self.assertIn(f"Results: {results} from the store", done.stderr)
+            executors = self.report("net")["ops"]["Relu_y"]["executors"]
+            self.assertEqual({name: result["status"] for name, result in executors.items()}, {"llvm-cpu": status, "vmvx": status})
+
     def test_equal_work_runs_once_also_across_models(self):
         twin = self.folder / "twin.onnx"
         shutil.copy(MODELS / "gen_repeat_cnn.onnx", twin)

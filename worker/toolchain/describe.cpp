@@ -8,6 +8,7 @@
 #include "shared/base/onnxruntime_library.h"
 #include "worker/toolchain/cpu.h"
 #include "worker/toolchain/file_digests.h"
+#include "worker/toolchain/option_files.h"
 #include "worker/toolchain/programs.h"
 #include "worker/toolchain/toolchain.h"
 
@@ -60,6 +61,12 @@ protocol::Ability ability_for(const domain::ChipSpec& chip) {
   Probe probe = toolchain->probe(chip);
   out.found = probe.found;
   out.identity = std::move(probe.identity);
+  // Each adapter knows its tool's files; what options name is a matter of the options.
+  if (const auto named = option_files(chip); out.found && !named.empty()) {
+    base::Hasher hasher("layerfarm.tool-with-options.1");
+    hasher.add(out.identity.files).add(digest_of_option_files(named));
+    out.identity.files = hasher.finish();
+  }
   out.missing = std::move(probe.missing);
   out.how_to_get = std::move(probe.how_to_get);
   return out;
