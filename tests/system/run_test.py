@@ -118,6 +118,16 @@ class Run(RunFarm):
         self.assertIn("Full model net: comparison passed", done.stderr)
         self.assertGreaterEqual(len(self.report("net")["_whole_model"]["segments"]), 3)
 
+    def test_what_follows_from_random_numbers_decides_nothing(self):
+        model = self.folder / "net.onnx"
+        model.write_bytes(onnx_model([("RandomNormalLike", ["x"], ["r"]), ("Add", ["x", "r"], ["a"]), ("Relu", ["a"], ["y"]), ("Neg", ["x"], ["z"])],
+                                     [("x", 1, [1, 64])], [("y", 1, [1, 64]), ("z", 1, [1, 64])]))
+        self.discover(model, "ort-cpu", code=0)
+        self.run_model(model, "--check-boundaries", code=0)
+        self.alternate("net")
+        self.run_model(model, "--check-boundaries", code=0)
+        self.assertGreaterEqual(len(self.report("net")["_whole_model"]["segments"]), 2)
+
     def test_iree_compiles_each_segment_for_its_backend(self):
         self.discover("gen_odd", "host-cpu", code=0)
         self.alternate("gen_odd")

@@ -175,9 +175,11 @@ Places operator_places(const LoadedModel& model) {
 struct Model {
   const LoadedModel& loaded;
   const Shapes& shapes;
-  /// Values whose shape stays open wherever a module makes them. A layer by itself has the shapes
-  /// of the run; what runs as a part of the model has those that come.
-  const NameSet& open;
+  /// For what runs as a part of the model, empty for layers by themselves: values whose shape is
+  /// the one that comes, not that of the run of the reader; and those whose content is open as the
+  /// model has them, though a part is fed them.
+  const NameSet& open_shapes;
+  const NameSet& open_contents;
   const Constants& constants;
   const Ranges& ranges;
   const base::BlobFolder& blobs;
@@ -266,7 +268,7 @@ Result<Layer> make_layer(const NodeGroup& group, std::string id, std::size_t ind
     for (const std::string& name : node->output()) {
       const auto found = written.find(name);
       if (found == written.end() || !found->second.dims ||
-          !(model.open.contains(name) || shape_depends_on_values(*node, name, model.shapes)))
+          !(model.open_shapes.contains(name) || shape_depends_on_values(*node, name, model.shapes)))
         continue;
       std::fill(found->second.dims->begin(), found->second.dims->end(), -1);
     }
@@ -289,12 +291,12 @@ Result<Layer> make_layer(const NodeGroup& group, std::string id, std::size_t ind
   if (layer.problem.empty()) layer.problem = source_problem(group, canonical, model.shapes);
   layer.input_names = canonical.inputs;
   layer.output_names = canonical.outputs;
-  const std::int64_t opset = opset_version(model.loaded.proto, "");
-  for (const pb::NodeProto* node : group.nodes) {
-    const auto open = open_outputs(*node, opset, canonical.outputs, model.constants);
-    layer.open_outputs.insert(layer.open_outputs.end(), open.begin(), open.end());
+  const NameSet open = open_values(group.nodes, model.loaded.proto, model.constants);
+  for (std::size_t i = 0; i < canonical.outputs.size(); ++i) {
+    const std::string& name = canonical.outputs[i];
+    if (open.contains(name) || model.open_contents.contains(name))
+      layer.open_outputs.push_back(static_cast<std::uint32_t>(i));
   }
-  std::sort(layer.open_outputs.begin(), layer.open_outputs.end());
   for (const std::string& name : canonical.inputs)
     layer.inputs.push_back(model.ranges.of_input(group, name));
   for (const std::string& name : canonical.outputs) {
@@ -427,7 +429,8 @@ Result<AnalyzeAnswer> analyze(const AnalyzeOptions& options) {
 
   std::vector<NodeGroup> groups;
   std::vector<std::string> ids;
-  NameSet open;
+  NameSet open_shapes;
+  NameSet open_contents;
   if (options.request.assignment.empty()) {
     groups = layer_groups(*loaded, options.request.unit);
     ids = layer_ids(groups);
@@ -435,7 +438,10 @@ Result<AnalyzeAnswer> analyze(const AnalyzeOptions& options) {
     auto split = split_model(*loaded, options.request, *constants, fed);
     if (!split) return fail(std::move(split.error()));
     std::move(split->notes.begin(), split->notes.end(), std::back_inserter(loaded->notes));
-    open = std::move(fed);
+    open_shapes = std::move(fed);
+    std::vector<const pb::NodeProto*> all;
+    for (const pb::NodeProto& node : loaded->proto.graph().node()) all.push_back(&node);
+    open_contents = open_values(all, loaded->proto, *constants);
     groups = std::move(split->groups);
     ids = std::move(split->ids);
     out.analysis.segments = std::move(split->segments);
@@ -444,8 +450,8 @@ Result<AnalyzeAnswer> analyze(const AnalyzeOptions& options) {
   }
   const Ranges ranges(*loaded, shapes.types, &*constants);
   DataStore data(options.blobs);
-  const Model model{*loaded, shapes,        open, *constants,
-                    ranges,  options.blobs, data, operator_places(*loaded)};
+  const Model model{*loaded, shapes,        open_shapes, open_contents,           *constants,
+                    ranges,  options.blobs, data,        operator_places(*loaded)};
   std::vector<Result<Layer>> layers(groups.size());
   tbb::parallel_for(std::size_t{0}, groups.size(),
                     [&](std::size_t i) { layers[i] = make_layer(groups[i], ids[i], i, model); });
@@ -474,9 +480,9 @@ Result<Layer> whole_as_layer(const std::filesystem::path& file, const base::Blob
   if (!constants) return fail(std::move(constants.error()));
   const Ranges ranges(*loaded, shapes.types, &*constants);
   DataStore data(blobs);
-  const NameSet open;
-  const Model model{*loaded, shapes, open, *constants,
-                    ranges,  blobs,  data, operator_places(*loaded)};
+  const NameSet none;
+  const Model model{
+      *loaded, shapes, none, none, *constants, ranges, blobs, data, operator_places(*loaded)};
   const pb::GraphProto& graph = loaded->proto.graph();
   std::set<std::string> results;
   for (const pb::ValueInfoProto& output : graph.output()) results.insert(output.name());

@@ -218,16 +218,6 @@ class Renamer {
   std::size_t values_ = 0;
 };
 
-const pb::FunctionProto* called_function(const pb::NodeProto& node, const pb::ModelProto& model) {
-  for (const pb::FunctionProto& function : model.functions()) {
-    if (function.name() == node.op_type() &&
-        domain_of(function.domain()) == domain_of(node.domain()) &&
-        function.overload() == node.overload())
-      return &function;
-  }
-  return nullptr;
-}
-
 /// Functions that a node needs, each once, in the order of first use.
 void collect_functions(const pb::NodeProto& node, const pb::ModelProto& model,
                        std::vector<const pb::FunctionProto*>& out) {

@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "worker/onnx/scoped_values.h"
+
 namespace layerfarm::worker::onnx {
 namespace {
 
@@ -19,10 +21,6 @@ struct Decided {
 
 constexpr Decided kNothing{};
 constexpr Decided kAll{.shape = true, .content = true};
-
-/// A hostile file may nest functions so that walking each call never ends.
-constexpr std::size_t kMostNodes = 1'000'000;
-constexpr std::size_t kDeepest = 20;
 
 /// Inputs whose content the shape of a result follows, by ONNX's operators. All others give shapes
 /// that follow from their inputs' shapes alone.
@@ -89,40 +87,38 @@ class Walk {
 
   NameSet go() {
     const pb::GraphProto& graph = model_.proto.graph();
-    scopes_.emplace_back();
     for (const pb::ValueInfoProto& input : graph.input())
-      scopes_.back()[input.name()] = {.shape = true, .content = false};
-    for (const auto& [name, value] : model_.initializers) scopes_.back()[name] = kAll;
+      values_.set(input.name(), {.shape = true, .content = false});
+    for (const auto& [name, value] : model_.initializers) values_.set(name, kAll);
     NameSet out;
     for (const pb::NodeProto& node : graph.node()) {
       take(node);
       for (const std::string& name : node.output()) {
-        if (!name.empty() && !scopes_.back()[name].shape) out.insert(name);
+        if (!name.empty() && !find(name).shape) out.insert(name);
       }
     }
     return out;
   }
 
  private:
-  using Scope = std::unordered_map<std::string, Decided>;
-
   /// Puts the results of a node into the innermost scope.
   void take(const pb::NodeProto& node) {
     std::vector<Decided> results(static_cast<std::size_t>(node.output_size()));
-    if (++walked_ <= kMostNodes) results = results_of(node);
+    if (values_.may_walk_on()) results = results_of(node);
     for (int i = 0; i < node.output_size(); ++i) {
       const std::string& name = node.output(i);
       if (name.empty()) continue;
       Decided& result = results[static_cast<std::size_t>(i)];
       result.shape = result.shape || inferred(name) || declared(node, name);
-      scopes_.back()[name] = result;
+      values_.set(name, result);
     }
   }
 
   std::vector<Decided> results_of(const pb::NodeProto& node) {
     const auto count = static_cast<std::size_t>(node.output_size());
     if (is_constant_node(node)) return std::vector<Decided>(count, kAll);
-    if (const pb::FunctionProto* function = function_of(node)) return call(*function, node);
+    if (const pb::FunctionProto* function = called_function(node, model_.proto))
+      return call(*function, node);
     const Decided taken = all_of(used_names(node));
     if (!in_default_domain(node)) {
       return std::vector<Decided>(
@@ -148,14 +144,13 @@ class Walk {
   /// An If whose condition the model decides is as its branches are.
   std::vector<Decided> choose(const pb::NodeProto& node) {
     const auto count = static_cast<std::size_t>(node.output_size());
-    if (node.input_size() != 1 || !find(node.input(0)).content || scopes_.size() > kDeepest)
+    if (node.input_size() != 1 || !find(node.input(0)).content || !values_.may_enter())
       return std::vector<Decided>(count, kNothing);
     std::vector<Decided> out(count, kAll);
     for (const pb::AttributeProto& attribute : node.attribute()) {
       for (const pb::GraphProto* body : graphs_of(attribute)) {
-        scopes_.emplace_back();
-        for (const pb::TensorProto& tensor : body->initializer())
-          scopes_.back()[tensor.name()] = kAll;
+        values_.enter_body();
+        for (const pb::TensorProto& tensor : body->initializer()) values_.set(tensor.name(), kAll);
         for (const pb::NodeProto& inner : body->node()) take(inner);
         for (std::size_t i = 0; i < count; ++i) {
           const auto place = static_cast<int>(i);
@@ -164,7 +159,7 @@ class Walk {
           out[i] = {.shape = out[i].shape && result.shape,
                     .content = out[i].content && result.content};
         }
-        scopes_.pop_back();
+        values_.leave();
       }
     }
     return out;
@@ -173,37 +168,23 @@ class Walk {
   /// A function sees what it is called with and nothing else.
   std::vector<Decided> call(const pb::FunctionProto& function, const pb::NodeProto& node) {
     std::vector<Decided> out(static_cast<std::size_t>(node.output_size()));
-    if (scopes_.size() + outer_.size() > kDeepest) return out;
-    Scope inside;
+    if (!values_.may_enter()) return out;
+    ScopedValues<Decided>::Scope inside;
     for (int i = 0; i < function.input_size(); ++i) {
       const bool given = i < node.input_size() && !node.input(i).empty();
       inside[function.input(i)] = given ? find(node.input(i)) : kAll;
     }
-    outer_.push_back(std::exchange(scopes_, {}));
-    scopes_.push_back(std::move(inside));
+    values_.enter_function(std::move(inside));
     for (const pb::NodeProto& inner : function.node()) take(inner);
     for (int i = 0; i < std::min(function.output_size(), node.output_size()); ++i)
       out[static_cast<std::size_t>(i)] = find(function.output(i));
-    scopes_ = std::move(outer_.back());
-    outer_.pop_back();
+    values_.leave();
     return out;
   }
 
-  [[nodiscard]] const pb::FunctionProto* function_of(const pb::NodeProto& node) const {
-    for (const pb::FunctionProto& function : model_.proto.functions()) {
-      if (function.name() == node.op_type() &&
-          domain_of(function.domain()) == domain_of(node.domain()) &&
-          function.overload() == node.overload())
-        return &function;
-    }
-    return nullptr;
-  }
-
   [[nodiscard]] Decided find(const std::string& name) const {
-    for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope) {
-      if (const auto found = scope->find(name); found != scope->end()) return found->second;
-    }
-    return kNothing;
+    const Decided* known = values_.find(name);
+    return known == nullptr ? kNothing : *known;
   }
 
   [[nodiscard]] Decided all_of(const std::vector<std::string>& names) const {
@@ -216,26 +197,22 @@ class Walk {
     return out;
   }
 
-  [[nodiscard]] bool in_main_graph() const { return scopes_.size() == 1 && outer_.empty(); }
-
   /// Found by ONNX's inference alone. Nothing is known of values inside bodies and functions.
   [[nodiscard]] bool inferred(const std::string& name) const {
     const auto type = shapes_.types.find(name);
-    return in_main_graph() && type != shapes_.types.end() && type->second.fixed() &&
+    return values_.in_main_graph() && type != shapes_.types.end() && type->second.fixed() &&
            !shapes_.seen_in_run.contains(name) && !shapes_.from_file.contains(name);
   }
 
   [[nodiscard]] bool declared(const pb::NodeProto& node, const std::string& name) const {
-    return in_main_graph() && shapes_.from_file.contains(name) &&
+    return values_.in_main_graph() && shapes_.from_file.contains(name) &&
            !shapes_.other_in_run.contains(name) && !counts_values(node) &&
            all_of(used_names(node)).shape;
   }
 
   const LoadedModel& model_;
   const Shapes& shapes_;
-  std::vector<Scope> scopes_;              ///< of the graph or function and its bodies
-  std::vector<std::vector<Scope>> outer_;  ///< of whoever called the function
-  std::size_t walked_ = 0;
+  ScopedValues<Decided> values_;
 };
 
 }  // namespace

@@ -2,20 +2,20 @@
 // they decide no verdict.
 #pragma once
 
-#include <cstdint>
-#include <string>
 #include <vector>
 
 #include "worker/onnx/fold.h"
 #include "worker/onnx/proto.h"
+#include "worker/onnx/value_types.h"
 
 namespace layerfarm::worker::onnx {
 
-/// Places in `outputs` (names of a node's results, as a layer has them) whose content is open when
-/// the node stands under this version of the default operator set. `constants`: values that are
-/// known; an operator may be random by one of its inputs.
-[[nodiscard]] std::vector<std::uint32_t> open_outputs(const pb::NodeProto& node, std::int64_t opset,
-                                                      const std::vector<std::string>& outputs,
-                                                      const Constants& constants);
+/// Values that these nodes, in their order, make with open content: of operators that draw random
+/// numbers or whose result no text describes, at any depth of bodies and functions, and what is
+/// computed from such values. What the nodes take from outside is fed, so it is not open.
+/// `constants`: values of the main graph that are known; an operator may be random by one of its
+/// inputs.
+[[nodiscard]] NameSet open_values(const std::vector<const pb::NodeProto*>& nodes,
+                                  const pb::ModelProto& model, const Constants& constants);
 
 }  // namespace layerfarm::worker::onnx

@@ -77,6 +77,16 @@ std::vector<const pb::GraphProto*> graphs_of(const pb::AttributeProto& attribute
   return out;
 }
 
+const pb::FunctionProto* called_function(const pb::NodeProto& node, const pb::ModelProto& model) {
+  for (const pb::FunctionProto& function : model.functions()) {
+    if (function.name() == node.op_type() &&
+        domain_of(function.domain()) == domain_of(node.domain()) &&
+        function.overload() == node.overload())
+      return &function;
+  }
+  return nullptr;
+}
+
 std::int64_t opset_version(const pb::ModelProto& model, std::string_view domain) {
   for (const pb::OperatorSetIdProto& import : model.opset_import()) {
     if (domain_of(import.domain()) == domain) return import.version();

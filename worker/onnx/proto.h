@@ -35,6 +35,10 @@ namespace pb = ::onnx;
 /// The graphs that an attribute holds (If, Loop, Scan and unknown operators alike).
 [[nodiscard]] std::vector<const pb::GraphProto*> graphs_of(const pb::AttributeProto& attribute);
 
+/// The function of the model that the node calls; null: it is an operator.
+[[nodiscard]] const pb::FunctionProto* called_function(const pb::NodeProto& node,
+                                                       const pb::ModelProto& model);
+
 /// Version of the operator set that a domain's operators are read by; 0 when the model does not
 /// import it.
 [[nodiscard]] std::int64_t opset_version(const pb::ModelProto& model, std::string_view domain);

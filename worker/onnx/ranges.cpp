@@ -85,13 +85,9 @@ class DemandWalk {
   /// The value under the name that it has inside a Loop, a Scan or a function.
   void enter(const pb::NodeProto& node, int place, const Surroundings& around) {
     if (++depth_ <= kDeepest) {
-      for (const pb::FunctionProto& function : model_.functions()) {
-        if (function.name() != node.op_type() ||
-            domain_of(function.domain()) != domain_of(node.domain()) ||
-            function.overload() != node.overload())
-          continue;
-        if (place < function.input_size()) call(function, node, place, around);
-      }
+      const pb::FunctionProto* function = called_function(node, model_);
+      if (function != nullptr && place < function->input_size())
+        call(*function, node, place, around);
       const pb::AttributeProto* attribute = find_attribute(node, "body");
       if (attribute != nullptr && attribute->has_g() &&
           (node.op_type() == "Loop" || node.op_type() == "Scan")) {
