@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -65,16 +66,29 @@ const std::vector<int>& shaping_inputs(const std::string& op_type) {
   return found == table.end() ? none : found->second;
 }
 
-/// Operators outside ONNX whose results' shapes follow from their inputs' shapes, by parts of their
-/// names: what ONNX Runtime's own optimizer and quantizer write into models.
+/// Operators outside ONNX whose results' shapes follow from their inputs' shapes. Of ONNX Runtime's
+/// own, which its optimizer and quantizer write into models, these go by values; what others do is
+/// not known.
 bool shapes_give_shapes(const pb::NodeProto& node) {
-  static constexpr std::array<std::string_view, 10> kParts = {
-      "QLinear", "Quantize", "MatMul", "Gemm", "Gelu", "Norm", "Fused", "Bias", "Rotary", "Nhwc"};
-  if (node.domain() == "ai.onnx.ml") return true;
-  return node.domain() == "com.microsoft" &&
-         std::any_of(kParts.begin(), kParts.end(), [&](std::string_view part) {
-           return node.op_type().find(part) != std::string::npos;
-         });
+  static const std::unordered_set<std::string_view> by_values = {"ATen",
+                                                                 "BeamSearch",
+                                                                 "ConvTransposeWithDynamicPads",
+                                                                 "CropAndResize",
+                                                                 "DynamicTimeWarping",
+                                                                 "ExpandDims",
+                                                                 "GreedySearch",
+                                                                 "Pad",
+                                                                 "Range",
+                                                                 "RemovePadding",
+                                                                 "RestorePadding",
+                                                                 "Sampling",
+                                                                 "Tokenizer",
+                                                                 "Unique",
+                                                                 "WhisperBeamSearch"};
+  const std::string& domain = node.domain();
+  if (domain == "ai.onnx.ml") return true;
+  return (domain.starts_with("com.microsoft") || domain.starts_with("com.ms.")) &&
+         !by_values.contains(node.op_type());
 }
 
 bool is_random(const std::string& op_type) {
