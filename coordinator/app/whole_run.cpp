@@ -108,6 +108,7 @@ Result<WholeRunResult> WholeModelRun::steps() {
   if (!split) return fail(std::move(split.error()));
   say_notes(further_notes(*whole->model, *split->model), request_.model.filename().string(), "",
             console_);
+  say_open_outputs(*split->model);
   if (auto fits = check_given(*split->model); !fits) return fail(fits.error());
   if (auto fits = add_conversions(*split->model, *executors); !fits) return fail(fits.error());
   auto result = run(*split, std::move(*executors), out);
@@ -141,6 +142,20 @@ Result<WholeModelRun::Read> WholeModelRun::read(const base::Digest& model_file,
   auto model = stored_analysis(request_.cache, request.model_path, *end.outcome->analysis);
   if (!model) return fail(std::move(model.error()));
   return Read{std::move(*model), *end.outcome->analysis};
+}
+
+/// A pass says nothing of outputs that are not compared.
+void WholeModelRun::say_open_outputs(const domain::ModelAnalysis& split) {
+  const domain::Layer* whole = domain::reference_layer(split, /*check_boundaries=*/false);
+  if (whole == nullptr || whole->open_outputs.empty()) return;
+  std::vector<std::string> names;
+  for (const std::uint32_t place : whole->open_outputs) names.push_back(whole->output_names[place]);
+  const bool all = names.size() == whole->output_names.size();
+  console_.say(fmt::format(
+      "[Model] {}: not compared, as the model's format leaves open what is in them (random "
+      "numbers, for one): {} of {} output(s), {}{}",
+      request_.model.filename().string(), names.size(), whole->output_names.size(),
+      base::join(names), all ? "; so this run shows only that the model runs" : ""));
 }
 
 /// Only inputs of the whole model come from arrays.

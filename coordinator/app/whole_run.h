@@ -64,6 +64,7 @@ class WholeModelRun {
   [[nodiscard]] base::Result<WholeRunResult> steps();
   [[nodiscard]] base::Result<Read> read(const base::Digest& model_file,
                                         const domain::AnalyzeRequest& request);
+  void say_open_outputs(const domain::ModelAnalysis& split);
   [[nodiscard]] base::Result<void> check_given(const domain::ModelAnalysis& split);
   [[nodiscard]] base::Result<std::vector<std::string>> executors_of(
       const domain::ModelAnalysis& model, const std::map<std::string, std::string>& locations);
