@@ -249,7 +249,8 @@ class Quantizing(unittest.TestCase):
     def test_numbers_are_those_of_minmax_with_asymmetric_activations_and_symmetric_weights(self):
         made = conv()
         told, done = self.run_it(made)
-        self.assertEqual(told, {"quantized": True, "already": False, "format": "qdq", "note": "", "inputs": ["x"], "outputs": ["y"]})
+        self.assertEqual(told, {"quantized": True, "already": False, "format": "qdq", "note": "", "inputs": ["x"], "outputs": ["y"],
+                                "operators": [["conv", "y_QuantizeLinear_Input"]]})
         found = self.arrays(done)
         samples = [sample["x"] for sample in q.random_samples(q.input_entries(made, [], {}), 20)]
         low, high = min(0, min(s.min() for s in samples)), max(0, max(s.max() for s in samples))
