@@ -29,6 +29,8 @@ std::string plain_name(std::string type) {
 Offers offers_of(const std::string& value, const std::vector<std::string>& choices) {
   if (!choices.empty()) return Offers::Choices;
   if (value == "FILE") return Offers::Files;
+  if (value == "REPORT") return Offers::Reports;
+  if (value == "JSON") return Offers::ReportOrMaps;
   return value == "DIR" ? Offers::Folders : Offers::Nothing;
 }
 
@@ -46,8 +48,8 @@ FlagView flag_view(const CLI::Option& option) {
   out.value_optional = positional ? !option.get_required() : option.get_expected_min() == 0;
   out.repeatable = option.get_items_expected_max() > 1;
   out.choices = choices_in(type);
-  out.offers =
-      positional && out.choices.empty() ? Offers::Files : offers_of(out.value, out.choices);
+  out.offers = offers_of(out.value, out.choices);
+  if (positional && out.offers == Offers::Nothing) out.offers = Offers::Files;
   return out;
 }
 

@@ -9,7 +9,14 @@
 namespace layerfarm::coordinator::app {
 
 /// What the value of a flag or an argument is, as far as a shell can offer something.
-enum class Offers { Nothing, Files, Folders, Choices };
+enum class Offers {
+  Nothing,
+  Files,
+  Folders,
+  Choices,
+  Reports,       ///< `REPORT`: reports, not what lies beside them
+  ReportOrMaps,  ///< `JSON`: reports and compiler files
+};
 
 struct FlagView {
   std::vector<std::string> names;  ///< with their dashes, long ones first; a positional: its name

@@ -11,6 +11,11 @@ namespace {
 constexpr const char* kProgram = "layerfarm";
 constexpr const char* kOtherName = "torq-gen-config";
 
+/// Ends of the names of JSON files that a report's reader has no use for.
+std::string_view useless_ends(Offers offers) {
+  return offers == Offers::Reports ? "mac_debug|compiler" : "mac_debug";
+}
+
 std::string replaced(std::string text, const std::string& what, const std::string& by) {
   for (std::size_t at = text.find(what); at != std::string::npos;
        at = text.find(what, at + by.size()))
@@ -41,6 +46,9 @@ std::string bash_value(const FlagView& flag) {
       return "kind=dir";
     case Offers::Choices:
       return "kind=words words='" + base::join(flag.choices, " ") + "'";
+    case Offers::Reports:
+    case Offers::ReportOrMaps:
+      return fmt::format("kind=json without='{}'", useless_ends(flag.offers));
     case Offers::Nothing:
       return "kind=none";
   }
@@ -54,13 +62,15 @@ void bash_branches(const CommandView& command, const std::string& path, std::str
     words.insert(words.end(), more.begin(), more.end());
   };
   add(names_of(command.commands));
-  bool takes_files = false;
+  const FlagView* takes_files = nullptr;
   for (const FlagView& argument : command.positionals) {
     add(argument.choices);
-    takes_files = takes_files || argument.choices.empty();
+    if (takes_files == nullptr && argument.choices.empty()) takes_files = &argument;
   }
   out += fmt::format("    '{}')\n      words='{}'\n", path, base::join(words, " "));
-  if (takes_files) out += "      kind=file_or_words\n";
+  // A word with dashes is a flag's name all the same.
+  if (takes_files != nullptr)
+    out += fmt::format("      if [[ $current != -* ]]; then {}; fi\n", bash_value(*takes_files));
   out += "      case $previous in\n";
   for (const FlagView& flag : command.flags) {
     if (flag.value.empty() || flag.value_optional) continue;
@@ -105,17 +115,18 @@ _{0}() {{
       {1}) path=$longer ;;
     esac
   done
-  local words= kind=words
+  local words= kind=words without= file
   case $path in
 {2}  esac
   COMPREPLY=()
   case $kind in
     file) compopt -o filenames; mapfile -t COMPREPLY < <(compgen -f -- "$current") ;;
     dir) compopt -o filenames; mapfile -t COMPREPLY < <(compgen -d -- "$current") ;;
+    json) compopt -o filenames
+      while IFS= read -r file; do
+        if [[ -d $file || ( $file == *.json && ! $file =~ _($without)\.json$ ) ]]; then COMPREPLY+=("$file"); fi
+      done < <(compgen -f -- "$current") ;;
     words) mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current") ;;
-    file_or_words)
-      if [[ $current == -* ]]; then mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
-      else compopt -o filenames; mapfile -t COMPREPLY < <(compgen -f -- "$current"); fi ;;
   esac
 }}
 complete -F _{0} {0} {3}
@@ -139,6 +150,9 @@ std::string zsh_action(const FlagView& flag) {
       return "_files -/";
     case Offers::Choices:
       return "(" + base::join(flag.choices, " ") + ")";
+    case Offers::Reports:
+    case Offers::ReportOrMaps:
+      return fmt::format("_files -g \"*.json~*_({}).json\"", useless_ends(flag.offers));
     case Offers::Nothing:
       return " ";
   }
@@ -214,6 +228,12 @@ std::string fish_value(const FlagView& flag) {
       return must + " -f -a '(__fish_complete_directories)'";
     case Offers::Choices:
       return must + " -f -a " + fish_quoted(base::join(flag.choices, " "));
+    case Offers::Reports:
+    case Offers::ReportOrMaps:
+      return must + " -f -a " +
+             fish_quoted(fmt::format("(__fish_complete_suffix .json | string match -rv "
+                                     "'_({})\\.json(\\t|$)')",
+                                     useless_ends(flag.offers)));
     case Offers::Nothing:
       return must + " -f";
   }
@@ -229,9 +249,10 @@ void fish_command(const CommandView& command, const std::string& condition, std:
     out += fish_value(flag) + " -d " + fish_quoted(flag.help) + "\n";
   }
   for (const FlagView& argument : command.positionals) {
-    if (argument.choices.empty()) continue;  // files, as fish does of itself
-    out += start + " -f -a " + fish_quoted(base::join(argument.choices, " ")) + " -d " +
-           fish_quoted(argument.help) + "\n";
+    if (argument.offers == Offers::Files) continue;  // as fish does of itself
+    FlagView words = argument;
+    words.value_optional = true;  // no flag that a value has to follow
+    out += start + fish_value(words) + " -d " + fish_quoted(argument.help) + "\n";
   }
   for (const CommandView& below : command.commands) {
     out += fmt::format("{} -f -a {} -d {}\n", start, below.name, fish_quoted(below.help));

@@ -19,7 +19,8 @@ void add_view(CLI::App& app, ViewOptions& options, ChosenCommand& chosen) {
   CLI::App* sub =
       app.add_subcommand("view", "Show a report, one of its layers, or a compiler file");
   sub->callback([&] { chosen = [&] { return cmd_view(options); }; });
-  sub->add_option("config", options.config, "Report or compiler file (with --model: the layer)");
+  sub->add_option("config", options.config, "Report or compiler file (with --model: the layer)")
+      ->type_name("JSON");
   sub->add_option("layer", options.layer, "Layer id, part of it, pattern with * or ?, or ALL");
   sub->add_option("--model", options.model, "Model whose report is meant")->type_name("FILE");
   sub->add_option("--output-dir", options.output_dir,
@@ -54,7 +55,7 @@ void add_bound(CLI::App& app, const std::string& flag, const std::string& key, d
 void add_edit(CLI::App& app, EditOptions& options, ChosenCommand& chosen) {
   CLI::App* sub = app.add_subcommand("edit", "Change recommendations and tolerances in a report");
   sub->callback([&] { chosen = [&] { return cmd_edit(options); }; });
-  sub->add_option("config", options.config, "Report");
+  sub->add_option("config", options.config, "Report")->type_name("REPORT");
   sub->add_option("--model", options.model, "Model whose report is meant")->type_name("FILE");
   sub->add_option("--output-dir", options.output_dir,
                   "Folder of the JSON files (default: the current one)")
@@ -89,8 +90,9 @@ void add_compare(CLI::App& app, CompareOptions& options, ChosenCommand& chosen) 
       "compare", "What changed between two reports, or two compiler files; ends as diff does");
   sub->callback([&] { chosen = [&] { return cmd_compare(options); }; });
   sub->add_option("a", options.a, "Report or compiler file (with --model: or an output folder)")
-      ->required();
-  sub->add_option("b", options.b, "The other one")->required();
+      ->required()
+      ->type_name("JSON");
+  sub->add_option("b", options.b, "The other one")->required()->type_name("JSON");
   sub->add_option("--model", options.model, "Model whose files are meant where a folder is named")
       ->type_name("FILE");
   sub->add_option("--chip,--torq-hw", options.chip, "Which chip's report, when there are several");

@@ -146,15 +146,6 @@ std::string percent_text(double percent) {
                              : fmt::format("{:+.1f} %", percent);
 }
 
-/// The sidecar has `ops` like a report, but no verdicts.
-bool is_mac_sidecar(const json::Value& file) {
-  const json::Value* ops = file.get("ops");
-  if (ops == nullptr || ops->object() == nullptr) return false;
-  return std::any_of(ops->object()->begin(), ops->object()->end(), [](const json::Member& entry) {
-    return entry.value.get("mac_breakdown") != nullptr;
-  });
-}
-
 template <typename Items, typename Line>
 std::string block(const std::string& title, const Items& items, Line line) {
   if (items.empty()) return "";
@@ -205,10 +196,6 @@ std::size_t Differences::count() const {
 
 base::Result<FileKind> kind_of(const json::Value& file, const std::string& name) {
   if (is_compiler_file(file)) return FileKind::Compiler;
-  if (is_mac_sidecar(file)) {
-    return base::fail(base::ErrorCode::InvalidInput,
-                      name + " holds MAC counts: name the report beside it");
-  }
   if (file.get("ops") != nullptr) return FileKind::Report;
   return base::fail(base::ErrorCode::InvalidInput,
                     name +

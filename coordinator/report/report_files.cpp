@@ -79,6 +79,30 @@ std::optional<FileState> file_state(const fs::path& path) {
                    std::int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec};
 }
 
+namespace {
+
+/// The sidecar has `ops` like a report, but no verdicts.
+bool is_mac_sidecar(const json::Value& file) {
+  const json::Value* ops = file.get("ops");
+  if (ops == nullptr || ops->object() == nullptr) return false;
+  return std::any_of(ops->object()->begin(), ops->object()->end(), [](const json::Member& entry) {
+    return entry.value.get("mac_breakdown") != nullptr;
+  });
+}
+
+base::Error not_a_report(const fs::path& sidecar) {
+  std::string text = sidecar.string() + " holds MAC counts: name the report beside it";
+  std::string stem = sidecar.stem().string();
+  constexpr std::string_view kMark = "_mac_debug";
+  if (stem.ends_with(kMark)) {
+    stem.erase(stem.size() - kMark.size());
+    text += ", " + (sidecar.parent_path() / (stem + ".json")).string();
+  }
+  return {base::ErrorCode::InvalidInput, std::move(text)};
+}
+
+}  // namespace
+
 base::Result<json::Value> load_config(const fs::path& path) {
   auto bytes = base::read_file(path);
   if (!bytes) return base::fail(std::move(bytes.error()));
@@ -99,6 +123,7 @@ base::Result<json::Value> load_config(const fs::path& path) {
                         path.string() + ": '" + key + "." + entry.key + "' is not an object");
     }
   }
+  if (is_mac_sidecar(*value)) return base::fail(not_a_report(path));
   return value;
 }
 

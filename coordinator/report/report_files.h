@@ -53,7 +53,7 @@ struct FileState {
 [[nodiscard]] std::optional<FileState> file_state(const std::filesystem::path& path);
 
 /// Reads a report or compiler file. NotFound, or InvalidInput naming file and reason when it is no
-/// JSON object, or its `ops` (or `op_assignments`) is none.
+/// JSON object, its `ops` (or `op_assignments`) is none, or it is a MAC sidecar.
 [[nodiscard]] base::Result<json::Value> load_config(const std::filesystem::path& path);
 
 /// That bounds of a tolerance, those that are there, are numbers which can be one: InvalidInput

@@ -66,7 +66,12 @@ class Texts(Farm):
         (self.folder / "model_dir").mkdir()
         self.assertEqual(sorted(self.completed("layerfarm", "discover", "--model", "mod")), ["model_dir", "model_x.onnx"])
         self.assertEqual(self.completed("layerfarm", "discover", "--output-dir", "mod"), ["model_dir"])
-        self.assertEqual(sorted(self.completed("layerfarm", "compare", "mod")), ["model_dir", "model_x.onnx"])
+        for name in ("model_r.json", "model_r_compiler.json", "model_r_mac_debug.json"):
+            (self.folder / name).write_text("{}")
+        for command in ("compare", "view"):
+            self.assertEqual(sorted(self.completed("layerfarm", command, "mod")), ["model_dir", "model_r.json", "model_r_compiler.json"])
+        self.assertEqual(sorted(self.completed("layerfarm", "edit", "mod")), ["model_dir", "model_r.json"])
+        self.assertEqual(self.completed("layerfarm", "edit", "--li"), ["--list"])
         self.assertEqual(self.completed("layerfarm", "discover", "--chip", "m"), [])
 
     def test_other_shells_take_their_text(self):

@@ -114,6 +114,22 @@ TEST_CASE("a compiler file is refused, with the report's expected name") {
             .err.find("map_report.json") != std::string::npos);
 }
 
+TEST_CASE("the MAC sidecar is refused, naming the report, and stays as it is") {
+  const Folder folder;
+  const std::string text = R"({"ops": {"Conv_1": {"mac_count": 1, "mac_breakdown": []}}})";
+  const std::string path = folder.put("torq_gen_config_m_mac_debug.json", text);
+  for (const app::EditOptions& options :
+       {app::EditOptions{.config = path, .layer = "Conv_1", .executor = "null"},
+        app::EditOptions{.config = path, .list = ""}}) {
+    const Done done = edit(options);
+    CHECK(done.code == 1);
+    CHECK(done.err == "Error: " + path + " holds MAC counts: name the report beside it, " +
+                          (folder.scratch.path() / "torq_gen_config_m.json").string() + "\n");
+  }
+  CHECK(folder.read("torq_gen_config_m_mac_debug.json") == text);
+  CHECK_FALSE(fs::exists(folder.scratch.path() / "torq_gen_config_m_mac_debug_compiler.json"));
+}
+
 TEST_CASE("list shows the layers and changes nothing") {
   const Folder folder;
   const std::string path = folder.put("r.json", kReport);

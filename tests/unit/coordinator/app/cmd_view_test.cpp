@@ -88,6 +88,16 @@ TEST_CASE("view takes patterns and parts of ids where no layer has the very id")
   CHECK(layers("conv_*", /*compat=*/true).empty());  // as the original has it
 }
 
+TEST_CASE("the MAC sidecar is no report, for view neither") {
+  const Folder folder;
+  const Shown shown =
+      view({.config = folder.put("macs.json", R"({"ops": {"Conv_a": {"mac_breakdown": []}}})")});
+  CHECK(shown.code == 1);
+  CHECK(shown.out.empty());
+  CHECK(shown.err.find("macs.json holds MAC counts: name the report beside it\n") !=
+        std::string::npos);
+}
+
 TEST_CASE("view falls back to the compiler file") {
   const Folder folder;
   folder.put("torq_gen_config_m_compiler.json", kCompiler);

@@ -25,6 +25,10 @@ struct Program {
     work->add_option("--mode", text, "One")->expected(0, 1)->type_name("[=exact]");
     work->add_flag("-v,--verbose", flag, ".More");
     work->add_option("input", text, "What")->required();
+    CLI::App* look = app.add_subcommand("look", "Looks");
+    look->add_option("report", text, "At")->type_name("REPORT");
+    CLI::App* weigh = app.add_subcommand("weigh", "Weighs");
+    weigh->add_option("file", text, "Of")->type_name("JSON");
     CLI::App* clean = app.add_subcommand("store", "Keeps")->add_subcommand("clean", "Cleans");
     clean->add_option("what", list, "Rooms")->check(CLI::IsMember({"attic", "cellar"}));
   }
@@ -43,7 +47,7 @@ const app::FlagView& named(const app::CommandView& command, const std::string& n
 TEST_CASE("the tree has every command and flag, and what their values are") {
   const Program program;
   const app::CommandView root = app::command_tree(program.app);
-  REQUIRE(root.commands.size() == 2);
+  REQUIRE(root.commands.size() == 4);
   const app::CommandView& work = root.commands[0];
   CHECK(work.name == "work");
   CHECK(work.help == "It's work: [hard]");
@@ -60,14 +64,14 @@ TEST_CASE("the tree has every command and flag, and what their values are") {
   CHECK(named(work, "--verbose").names == std::vector<std::string>{"--verbose", "-v"});
   REQUIRE(work.positionals.size() == 1);
   CHECK(work.positionals[0].names == std::vector<std::string>{"input"});
-  CHECK(root.commands[1].commands[0].name == "clean");
+  CHECK(root.commands[3].commands[0].name == "clean");
 }
 
 TEST_CASE("a shell offers the words that an argument may be, and files where it may be anything") {
   const Program program;
   const app::CommandView root = app::command_tree(program.app);
   CHECK(root.commands[0].positionals[0].offers == app::Offers::Files);
-  const app::FlagView& what = root.commands[1].commands[0].positionals.at(0);
+  const app::FlagView& what = root.commands[3].commands[0].positionals.at(0);
   CHECK(what.choices == std::vector<std::string>{"attic", "cellar"});
   CHECK(what.offers == app::Offers::Choices);
   const auto text = [&](app::Shell shell) { return app::completion_text(program.app, shell); };
@@ -79,6 +83,22 @@ TEST_CASE("a shell offers the words that an argument may be, and files where it 
   CHECK(text(app::Shell::Fish)
             .find("-n '__fish_seen_subcommand_from clean' -f -a 'attic cellar' -d 'Rooms'") !=
         std::string::npos);
+}
+
+TEST_CASE("where a report is wanted, no shell offers what lies beside reports") {
+  const Program program;
+  const app::CommandView root = app::command_tree(program.app);
+  CHECK(root.commands[1].positionals[0].offers == app::Offers::Reports);
+  CHECK(root.commands[2].positionals[0].offers == app::Offers::ReportOrMaps);
+  const auto has = [&](app::Shell shell, const char* text) {
+    return app::completion_text(program.app, shell).find(text) != std::string::npos;
+  };
+  CHECK(has(app::Shell::Bash, "then kind=json without='mac_debug|compiler'; fi"));
+  CHECK(has(app::Shell::Bash, "then kind=json without='mac_debug'; fi"));
+  CHECK(has(app::Shell::Zsh, R"(':report:_files -g "*.json~*_(mac_debug|compiler).json"')"));
+  CHECK(has(app::Shell::Zsh, R"(':file:_files -g "*.json~*_(mac_debug).json"')"));
+  CHECK(has(app::Shell::Fish,
+            R"(string match -rv \'_(mac_debug|compiler)\\.json(\\t|$)\')' -d 'At')"));
 }
 
 TEST_CASE("zsh and fish texts escape what is special to them") {
