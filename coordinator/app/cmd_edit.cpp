@@ -41,15 +41,20 @@ base::Result<report::json::Value> load_report(const fs::path& path) {
   return file;
 }
 
-base::Result<void> write_files(const fs::path& path, const report::json::Value& config,
+/// Whether the compiler file is another one now.
+base::Result<bool> write_files(const fs::path& path, const report::json::Value& config,
                                std::ostream& err) {
   if (auto done = base::write_file_atomically(path, report::json::text_of(config), base::Sync::Yes);
       !done)
-    return done;
+    return base::fail(std::move(done.error()));
   const report::CompilerMap map = report::compiler_map(config);
   for (const std::string& warning : map.warnings)
     err << "[CompilerJSON] Warning: " << warning << "\n";
-  return base::write_file_atomically(report::compiler_path_of(path), map.text, base::Sync::Yes);
+  const fs::path compiler = report::compiler_path_of(path);
+  if (const auto there = base::read_file(compiler); there && *there == map.text) return false;
+  if (auto done = base::write_file_atomically(compiler, map.text, base::Sync::Yes); !done)
+    return base::fail(std::move(done.error()));
+  return true;
 }
 
 /// Selects, changes and writes, all under the folder's lock, so that a run that goes on loses
@@ -77,14 +82,16 @@ base::Result<int> change(const fs::path& path, const EditOptions& options, std::
     for (const std::string& layer : layers)
       out << "  - " << base::printable(report::one_line(layer)) << "\n";
   }
+  report::CompilerFileNow compiler{report::compiler_path_of(path).string()};
   if (edit.executor || edit.has_bounds()) {
     err << base::printable(report::rejudged_lines(report::apply_edit(*config, layers, edit)))
         << base::printable(report::idle_bound_lines(*config, layers, edit));
-    if (auto done = write_files(path, *config, err); !done)
-      return base::fail(std::move(done.error()));
+    const auto changed = write_files(path, *config, err);
+    if (!changed) return base::fail(changed.error());
+    compiler.changed = *changed;
   }
-  out << base::printable(
-      report::edit_lines(*config, layers, edit, report::compiler_path_of(path).string()));
+  out << base::printable(report::edit_lines(*config, layers, edit, compiler));
+  if (edit.executor) err << base::printable(report::unplaced_lines(*config, layers));
   return code(base::ExitCode::Success);
 }
 

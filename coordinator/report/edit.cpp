@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "coordinator/report/compiler_map.h"
 #include "coordinator/report/ops.h"
 #include "coordinator/report/texts.h"
 #include "coordinator/report/view_text.h"
@@ -201,7 +202,7 @@ std::string idle_bound_lines(const json::Value& report, const std::vector<std::s
 }
 
 std::string edit_lines(const json::Value& report, const std::vector<std::string>& layers,
-                       const Edit& edit, const std::string& compiler_path) {
+                       const Edit& edit, const CompilerFileNow& compiler) {
   std::string out;
   const std::string many = std::to_string(layers.size()) + " layer(s)";
   const bool one = layers.size() == 1;
@@ -226,7 +227,46 @@ std::string edit_lines(const json::Value& report, const std::vector<std::string>
   if (out.empty())
     return "No changes made: give --executor, or one of --tolerance-avg, --tolerance-max, "
            "--tolerance-abs-frac and --tolerance-int.\n";
-  return out + "Updated compiler JSON: " + compiler_path + "\n";
+  return out + (compiler.changed ? "Updated" : "Nothing changed in") +
+         " compiler JSON: " + compiler.path + "\n";
+}
+
+std::string unplaced_lines(const json::Value& report, const std::vector<std::string>& layers) {
+  struct Reason {
+    std::string_view why;
+    std::vector<std::string> ids;
+  };
+  Reason fused{"fused into their neighbours in the quantized model, so they have no place there",
+               {}};
+  Reason moved{"moved by the quantizer, so their place in the quantized model cannot be told", {}};
+  Reason gone{"not in the model any more", {}};
+  Reason without_line{"without a line in the imported module", {}};
+  const json::Value* ops = report.get("ops");
+  for (const std::string& layer : layers) {
+    const json::Value* entry = ops ? ops->get(layer) : nullptr;
+    if (!entry) continue;
+    const auto marked = [entry](std::string_view key) {
+      const json::Value* mark = entry->get(key);
+      return mark && mark->flag() == true;
+    };
+    if (marked("_fused")) {
+      fused.ids.push_back(layer);
+    } else if (marked("_moved")) {
+      moved.ids.push_back(layer);
+    } else if (marked("_not_in_model")) {
+      gone.ids.push_back(layer);
+    } else if (!is_line_and_column(entry->get_text("mlir_location"))) {
+      without_line.ids.push_back(layer);
+    }
+  }
+  std::string out;
+  for (const Reason& reason : {fused, moved, gone, without_line}) {
+    if (reason.ids.empty()) continue;
+    out.append("Note: ").append(std::to_string(reason.ids.size())).append(" layer(s) ");
+    out.append(reason.why).append("; the compiler JSON does not name them: ");
+    out.append(first_ten(reason.ids)).append("\n");
+  }
+  return out;
 }
 
 std::string list_layers(const json::Value& report, const std::string& filter) {

@@ -49,10 +49,17 @@ Rejudged apply_edit(json::Value& report, const std::vector<std::string>& layers,
 [[nodiscard]] std::string idle_bound_lines(const json::Value& report,
                                            const std::vector<std::string>& layers,
                                            const Edit& edit);
-/// What was done, a line each; `compiler_path` is named in the last.
+struct CompilerFileNow {
+  std::string path;
+  bool changed = false;  ///< by this edit
+};
+/// What was done, a line each; the compiler file is named in the last.
 [[nodiscard]] std::string edit_lines(const json::Value& report,
                                      const std::vector<std::string>& layers, const Edit& edit,
-                                     const std::string& compiler_path);
+                                     const CompilerFileNow& compiler);
+/// Of those layers the ones that no compiler file can name, a line per reason; empty for none.
+[[nodiscard]] std::string unplaced_lines(const json::Value& report,
+                                         const std::vector<std::string>& layers);
 
 /// The table of `edit --list`, filtered by a part of the id.
 [[nodiscard]] std::string list_layers(const json::Value& report, const std::string& filter);

@@ -61,6 +61,45 @@ TEST_CASE("edit changes one layer and renews the compiler file") {
   CHECK(done.err.find("location 3:1 belongs to 2 layers (Conv_1, Conv_12)") != std::string::npos);
 }
 
+TEST_CASE("a layer without a place in the compiler file is said, and the file not called updated") {
+  const Folder folder;
+  const std::string path = folder.put("r.json", R"({"ops": {
+    "Conv_1": {"executors": {"nss": {"status": "success"}}, "mlir_location": "3:1", "recommended_executor": "nss"},
+    "Relu_f": {"executors": {}, "mlir_location": "Relu", "_fused": true},
+    "Relu_m": {"executors": {}, "mlir_location": "Relu", "_moved": true},
+    "Relu_g": {"executors": {}, "mlir_location": "7:1", "_not_in_model": true},
+    "Relu_n": {"executors": {}, "mlir_location": "Relu"}}, "model_name": "m"})");
+  const std::string compiler = (folder.scratch.path() / "r_compiler.json").string();
+  // Not there before, so it is made whatever is in it.
+  CHECK(edit({.config = path, .layer = "Relu_f", .executor = "nss"}).out.find("Updated compiler") !=
+        std::string::npos);
+  const std::string made = folder.read("r_compiler.json");
+  const Done fused = edit({.config = path, .layer = "Relu_f", .executor = "css"});
+  CHECK(fused.code == 0);
+  CHECK(fused.out ==
+        "Updated recommended_executor for 'Relu_f' to 'css'\nNothing changed in compiler JSON: " +
+            compiler + "\n");
+  CHECK(fused.err ==
+        "Note: 1 layer(s) fused into their neighbours in the quantized model, so they have no "
+        "place there; the compiler JSON does not name them: Relu_f\n");
+  const Done all = edit({.config = path, .layer = "relu", .executor = "css"});
+  for (const char* line :
+       {"in the quantized model cannot be told; the compiler JSON does not name "
+        "them: Relu_m\n",
+        "not in the model any more; the compiler JSON does not name them: Relu_g",
+        "without a line in the imported module; the compiler JSON does not name "
+        "them: Relu_n\n"})
+    CHECK_MESSAGE(all.err.find(line) != std::string::npos, all.err);
+  CHECK(folder.read("r_compiler.json") == made);
+  const Done placed = edit({.config = path, .layer = "Conv_1", .executor = "css"});
+  CHECK(placed.err.empty());
+  CHECK(placed.out.find("\nUpdated compiler JSON: ") != std::string::npos);
+  // A tolerance is nothing that a compiler reads.
+  const Done tolerance = edit({.config = path, .layer = "Relu_f", .tolerance_max = 0.5});
+  CHECK(tolerance.err.empty());
+  CHECK(tolerance.out.find("Nothing changed in compiler JSON: ") != std::string::npos);
+}
+
 TEST_CASE("a batch lists its layers first") {
   const Folder folder;
   const std::string path = folder.put("r.json", kReport);
