@@ -228,13 +228,20 @@ Result<json::Value> update_report(const fs::path& path, const WholeRunResult& ru
   return file;
 }
 
+/// A compiler file tells nothing of layers, and is not written.
+void say_numbers(const WholeRunResult& run, Console& console) {
+  if (const auto whole = report::whole_model(run.result))
+    console.say("\n" + report::whole_model_block(*whole));
+}
+
 void say_end(const json::Value& content, const Checked& checked, const WholeRunResult& run,
              Console& console) {
+  if (!checked.source.is_report) return say_numbers(run, console);
   const std::string path = checked.source.path.string();
   const report::Overview overview = report::overview(
       report::ops_of(content), report::executors_of(content), report::RowOrder::OrigIndex);
   const report::EndReport end{checked.model.name, path, &overview, report::whole_model(run.result)};
-  if (checked.source.is_report) console.say("\n" + report::saved_line(path));
+  console.say("\n" + report::saved_line(path));
   console.say_coloured(report::end_report(end, report::Colour::Yes),
                        report::end_report(end, report::Colour::No));
 }
@@ -341,6 +348,8 @@ int cmd_run(RunOptions options, const std::vector<std::string>& command) {
   }
   if (!console->silent()) say_end(content, *checked, *done, *console);
   write_dump(options.common.tool, *checked, *done, *console);
+  if (const std::string line = report::failed_run_line(done->result); !line.empty())
+    console->say("\n" + line);
   return static_cast<int>(report::passed(done->result) ? ExitCode::Success : ExitCode::Failed);
 }
 

@@ -84,18 +84,6 @@ std::string distribution_block(const Summary& summary) {
   return out;
 }
 
-std::string whole_model_block(const WholeModel& whole_model) {
-  std::string out = "--- Full Model Comparison ---";
-  if (whole_model.max_rel_diff)
-    out += "\n  Max relative difference: " + json::float_text(*whole_model.max_rel_diff);
-  if (whole_model.max_abs_diff)
-    out += "\n  Max absolute difference: " + json::float_text(*whole_model.max_abs_diff);
-  if (whole_model.differences) {
-    out += "\n  " + count_line(whole_model.differences->first, whole_model.differences->second);
-  }
-  return out;
-}
-
 std::string index_text(std::optional<std::int64_t> index) {
   return index ? std::to_string(*index) : "None";
 }
@@ -179,6 +167,18 @@ std::vector<std::string> column_names(const std::vector<std::string>& names, std
       name = cut(name, columns - width(count)) + count;
     }
     out[i] = std::move(name);
+  }
+  return out;
+}
+
+std::string whole_model_block(const WholeModel& whole_model) {
+  std::string out = "--- Full Model Comparison ---";
+  if (whole_model.max_rel_diff)
+    out += "\n  Max relative difference: " + json::float_text(*whole_model.max_rel_diff);
+  if (whole_model.max_abs_diff)
+    out += "\n  Max absolute difference: " + json::float_text(*whole_model.max_abs_diff);
+  if (whole_model.differences) {
+    out += "\n  " + count_line(whole_model.differences->first, whole_model.differences->second);
   }
   return out;
 }

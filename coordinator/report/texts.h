@@ -44,6 +44,9 @@ enum class Colour : bool { No, Yes };
 /// `Per-Layer Status:` and the table, without a newline at the end.
 [[nodiscard]] std::string layer_table(const Overview& overview, Colour colour);
 
+/// The block of a whole model's numbers, without a newline at the end.
+[[nodiscard]] std::string whole_model_block(const WholeModel& whole_model);
+
 struct EndReport {
   std::string model_name;
   std::string report_path;

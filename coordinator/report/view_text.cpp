@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "coordinator/report/ops.h"
+#include "coordinator/report/whole_report.h"
 
 namespace layerfarm::coordinator::report {
 namespace {
@@ -91,6 +92,12 @@ std::string unsettled_block(const json::Value& report) {
   return out;
 }
 
+std::string last_run_block(const json::Value& report) {
+  const json::Value* whole = report.get("_whole_model");
+  if (!whole || !whole->object()) return "";
+  return "\nLAST RUN OF THE WHOLE MODEL: " + last_run_text(*whole) + "\n";
+}
+
 /// Lines of one executor in the view of a layer.
 std::string result_lines(const json::Value& result) {
   std::string out;
@@ -157,7 +164,7 @@ std::string view_summary(const json::Value& report, Colour colour) {
   const std::vector<Op> ops = ops_of(report);
   const Overview all = overview(ops, executors_of(report), RowOrder::NodeIndex);
   std::string out = rule + "\nMODEL: " + one_line(member_or(report, "model_name", "unknown")) +
-                    "\n" + rule + "\n\nSTATUS COUNTS:\n";
+                    "\n" + rule + "\n" + last_run_block(report) + "\nSTATUS COUNTS:\n";
   const json::Value* stored = report.get("discovery_report");
   const json::Value* summary = stored ? stored->get("summary") : nullptr;
   const json::Value* counts = summary ? summary->get("status_counts") : nullptr;

@@ -93,6 +93,11 @@ std::string failed_step(const domain::Diagnostic& diagnostic) {
   return out + (line.empty() ? "no reason was given" : line);
 }
 
+std::string wrong_segment_text(std::size_t segment, std::string_view executor) {
+  return fmt::format("passed at the outputs, but segment {} ({}) goes wrong", segment + 1,
+                     executor);
+}
+
 }  // namespace
 
 std::optional<WholeResult> judge_whole(const domain::Outcome& outcome,
@@ -148,8 +153,8 @@ std::string whole_lines(const std::string& model_name, const WholeResult& result
   if (passed(result)) {
     out = "Full model " + model_name + ": comparison passed";
   } else if (result.status == domain::Status::Success) {
-    out = fmt::format("Full model {}: passed at the outputs, but segment {} ({}) goes wrong",
-                      model_name, *wrong + 1, result.run.segments[*wrong].executor);
+    out = fmt::format("Full model {}: {}", model_name,
+                      wrong_segment_text(*wrong, result.run.segments[*wrong].executor));
   } else {
     out = "Full model comparison failed: " + result.judgement.reason;
   }
@@ -170,6 +175,30 @@ std::string whole_lines(const std::string& model_name, const WholeResult& result
                        result.run.segments[*wrong].executor);
   }
   return out;
+}
+
+std::string failed_run_line(const WholeResult& result) {
+  if (passed(result)) return "";
+  return "Run finished with a failing whole model: " + last_run_text(whole_json(result));
+}
+
+std::string last_run_text(const json::Value& whole) {
+  if (const std::string_view failure = whole.get_text("failure"); !failure.empty())
+    return std::string(failure);
+  const std::string_view status = whole.get_text("status");
+  if (status != domain::status_name(domain::Status::Success)) {
+    const std::string_view reason = whole.get_text("reason");
+    return std::string(reason.empty() ? status : reason);
+  }
+  const json::Value* wrong = whole.get("first_wrong_segment");
+  const auto at = wrong ? wrong->integer() : std::nullopt;
+  if (!at) return "passed";
+  const json::Value* segments = whole.get("segments");
+  const bool known = segments && segments->array() && *at >= 0 &&
+                     static_cast<std::size_t>(*at) < segments->array()->size();
+  const auto segment = static_cast<std::size_t>(*at);
+  return wrong_segment_text(segment,
+                            known ? (*segments->array())[segment].get_text("executor") : "?");
 }
 
 json::Value whole_json(const WholeResult& result) {

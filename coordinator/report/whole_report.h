@@ -38,6 +38,10 @@ struct WholeResult {
 [[nodiscard]] std::optional<WholeModel> whole_model(const WholeResult& result);
 /// `Full model <m>: comparison passed` and what belongs to it; without a newline at the end.
 [[nodiscard]] std::string whole_lines(const std::string& model_name, const WholeResult& result);
+/// Last line of a run that did not pass: what failed. Empty for one that passed.
+[[nodiscard]] std::string failed_run_line(const WholeResult& result);
+/// What `_whole_model` says, in a line: "passed", or what failed.
+[[nodiscard]] std::string last_run_text(const json::Value& whole);
 /// `_whole_model` of the report.
 [[nodiscard]] json::Value whole_json(const WholeResult& result);
 

@@ -66,6 +66,10 @@ class Run(RunFarm):
         done = self.run_model("gen_odd", "--chip", "ort-cpu", code=0)
         self.assertIn("Full model gen_odd: comparison passed", done.stderr)
         self.assertRegex(done.stderr, r"Full model gen_odd: [2-9] segment\(s\)")
+        # Of layers a compiler file tells nothing, and no report is written.
+        self.assertRegex(done.stderr, r"\n\n--- Full Model Comparison ---\n  Max relative difference: ")
+        for untrue in ("Total layers tested", "at least one working executor", "Output file", "Detailed report"):
+            self.assertNotIn(untrue, done.stderr)
         self.assertEqual(self.files(), files)
 
     def test_it_runs_from_the_report_alone_and_makes_the_compiler_file(self):
@@ -376,6 +380,8 @@ class RunTorq(RunFarm):
         compiler = (self.out / "torq_gen_config_mlp_compiler.json").read_bytes()
         done = self.run_model(self.mlp, code=0)
         self.assertIn("Full model mlp: comparison passed", done.stderr)
+        self.assertNotIn("finished with", done.stderr)
+        self.assertIn("\nLAST RUN OF THE WHOLE MODEL: passed\n", self.run_farm("view", self.report_path("mlp"), code=0).stdout)
         theirs = json.loads((GOLDEN / "report" / "mlp_plain" / "02" / "torq_gen_config_mlp.json").read_text())
         numbers = r"--- Full Model Comparison ---\n  Max relative difference: \S+\n  Max absolute difference: \S+\n  Number of differences: 0 out of 4 \[0.00%\]"
         self.assertRegex(theirs["final_report_text"], numbers)
@@ -394,11 +400,14 @@ class RunTorq(RunFarm):
         self.edit("mlp", "Mul_silu", "nss")  # gives 1.10 times what it should
         done = self.run_model(self.mlp, code=1)
         self.assertIn("Full model comparison failed: ", done.stderr)
+        self.assertRegex(done.stderr, r"\n\nRun finished with a failing whole model: [0-9]+/4 exceed fp_max_tol [0-9.]+\n$")
+        self.assertRegex(self.run_farm("view", self.report_path("mlp"), code=0).stdout, r"\nLAST RUN OF THE WHOLE MODEL: [0-9]+/4 exceed fp_max_tol [0-9.]+\n")
         self.assertEqual(self.report("mlp")["_whole_model"]["status"], "difference")
         self.edit("mlp", "Sigmoid_gate", "nss")  # refused at compile time
         done = self.run_model(self.mlp, code=1)
         self.assertIn("Full model setup failed: ", done.stderr)
         self.assertIn("Sigmoid", done.stderr)
+        self.assertRegex(done.stderr, r"\n\nRun finished with a failing whole model: setup failed: [^\n]*\n$")
 
     def test_the_report_of_a_subgraph_by_torq_gen_config_is_taken_and_an_edit_reaches_the_tool(self):
         self.out.mkdir()

@@ -33,6 +33,25 @@ TEST_CASE("the summary shows what the closing keys state") {
             "  fp_max_tol: 1e-05\n\n" + kRule + "\n");
 }
 
+TEST_CASE("the summary says at its head how the last run of the whole model went") {
+  const auto shown = [](const std::string& whole) {
+    return view_summary(parsed(R"({"ops": {}, "_whole_model": )" + whole + "}"), Colour::No);
+  };
+  const std::string head = kRule + "\n\nLAST RUN OF THE WHOLE MODEL: ";
+  const auto has = [&](const std::string& whole, const std::string& text) {
+    return shown(whole).find(head + text + "\n\nSTATUS COUNTS:") != std::string::npos;
+  };
+  CHECK(has(R"({"status": "success"})", "passed"));
+  CHECK(has(R"({"status": "difference", "reason": "1/4 exceed"})", "1/4 exceed"));
+  CHECK(has(R"({"status": "difference"})", "difference"));
+  CHECK(has(R"({"status": "error", "failure": "run failed: gone"})", "run failed: gone"));
+  CHECK(has(
+      R"({"status": "success", "first_wrong_segment": 1, "segments": [{}, {"executor": "css"}]})",
+      "passed at the outputs, but segment 2 (css) goes wrong"));
+  CHECK(has(R"({"status": "success", "first_wrong_segment": 7})",
+            "passed at the outputs, but segment 8 (?) goes wrong"));
+}
+
 TEST_CASE("a report that says little is shown as it is") {
   CHECK(view_summary(parsed("{}"), Colour::No) ==
         kRule + "\nMODEL: unknown\n" + kRule +

@@ -84,6 +84,8 @@ TEST_CASE("switches, crossings, boundaries and the first segment that goes wrong
         "  Segment 2 (host, 1 operator(s)) gives b: difference (1/1 exceed fp_max_tol 0.01)\n"
         "  Segment 3 (nss, 1 operator(s)) gives y: difference (1/4 exceed fp_max_tol 0.01)\n"
         "The first segment that goes wrong is 2 (host)");
+  CHECK(failed_run_line(*result) ==
+        "Run finished with a failing whole model: 1/4 exceed fp_max_tol 0.01");
 }
 
 TEST_CASE("right outputs after a wrong boundary are no pass") {
@@ -97,6 +99,9 @@ TEST_CASE("right outputs after a wrong boundary are no pass") {
   const json::Value whole = whole_json(*result);
   CHECK(whole.get_text("status") == "success");
   CHECK(whole.get("first_wrong_segment")->integer() == 1);
+  CHECK(failed_run_line(*result) ==
+        "Run finished with a failing whole model: passed at the outputs, but segment 2 (host) goes "
+        "wrong");
   outcome.whole->segments[1].boundary = {compared({1}, {1})};
   outcome.whole->segments[2].boundary = {compared({1}, {1})};
   CHECK(passed(*judge_whole(outcome, {})));
@@ -114,6 +119,8 @@ TEST_CASE("a run within the tolerance passes") {
   CHECK(whole_lines("m", *result) ==
         "Full model m: comparison passed\n"
         "Full model m: 1 segment(s), 0 switch(es), 48 byte(s) crossed");
+  CHECK(failed_run_line(*result).empty());
+  CHECK(last_run_text(whole_json(*result)) == "passed");
 }
 
 TEST_CASE("a run that came to nothing says the step and why, and has no numbers") {
@@ -128,6 +135,8 @@ TEST_CASE("a run that came to nothing says the step and why, and has no numbers"
   CHECK(whole_lines("m", *crashed) == "Full model run failed: crashed: SIGSEGV: gone");
   CHECK(crashed->status == domain::Status::Error);
   CHECK_FALSE(whole_model(*crashed));
+  CHECK(failed_run_line(*crashed) ==
+        "Run finished with a failing whole model: run failed: crashed: SIGSEGV: gone");
 }
 
 TEST_CASE("numbers that do not tell the counts at this tolerance decide nothing") {
