@@ -16,6 +16,7 @@ constexpr std::string_view kCutMark = "\u2026";  ///< one character: an ellipsis
 constexpr std::size_t kStatusColumn = 12;
 constexpr std::size_t kRuleBeyondColumns = 25;
 constexpr std::size_t kRefusalsShown = 20;
+constexpr std::size_t kLongestReason = 160;
 
 /// Characters, so that columns line up for names beyond ASCII too.
 std::size_t width(std::string_view text) {
@@ -113,8 +114,12 @@ std::string critical_details(const Overview& overview) {
         "     Executor errors:\n",
         ++place, one_line(failure.layer_id), index_text(failure.node_index), location, location);
     for (const OpResult& error : failure.errors) {
-      out += fmt::format("       - {}: {} - {}\n", upper(error.executor), error.status,
+      out += fmt::format("       - {}: {} - {}", upper(error.executor), error.status,
                          cut_diagnostic(error.failure_report.get_text("summary")));
+      // The summary of a failed run does not say why.
+      if (!error.failure_report.get_text("_text").empty())
+        out += " (" + reason_line(error.failure_report) + ")";
+      out += "\n";
     }
   }
   return out;
@@ -181,6 +186,35 @@ std::string whole_model_block(const WholeModel& whole_model) {
     out += "\n  " + count_line(whole_model.differences->first, whole_model.differences->second);
   }
   return out;
+}
+
+std::string reason_line(const json::Value& failure_report) {
+  constexpr std::string_view kSetup = "Fixture/setup failed: ";
+  constexpr std::string_view kRun = ": Test execution failed";
+  std::string_view text = failure_report.get_text("summary");
+  std::string out;
+  if (const std::string_view said = failure_report.get_text("_text");
+      !said.empty() && text.ends_with(kRun)) {
+    // How the run ended, unless the tool just said no.
+    const std::string_view how = text.substr(0, text.size() - kRun.size());
+    if (how != "ToolError" && !said.starts_with(how)) out = std::string(how) + ": ";
+    text = said;
+  } else if (text.starts_with(kSetup)) {
+    text.remove_prefix(kSetup.size());
+  }
+  std::string_view shown = first_line(text);
+  // Of "Error invoking tool" and "Diagnostics:" the line with the error in it tells more; of a
+  // traceback no line of the program does.
+  for (std::string_view rest = text; !rest.empty();) {
+    const std::string_view line = first_line(rest);
+    if (line.starts_with("Traceback (")) break;
+    if (const std::size_t at = line.find("error: "); at != std::string_view::npos) {
+      shown = line.substr(at + 7);
+      break;
+    }
+    rest.remove_prefix(std::min(rest.size(), line.size() + 1));
+  }
+  return cut(out.append(shown), kLongestReason);
 }
 
 std::string layer_table(const Overview& overview, Colour colour) {
@@ -280,22 +314,6 @@ std::string share_line(const std::string& name, const Share& share, std::int64_t
     if (share.timed < share.layers) out += " (" + number(share.timed) + " timed)";
   }
   return out + "\n";
-}
-
-/// What a refusal is called in one line: without the words that all of them begin with.
-std::string reason_line(const json::Value& failure_report) {
-  constexpr std::string_view kPrefix = "Fixture/setup failed: ";
-  std::string_view text = failure_report.get_text("summary");
-  if (text.substr(0, kPrefix.size()) == kPrefix) text.remove_prefix(kPrefix.size());
-  // Of "Error invoking tool" and "Diagnostics:" the line with the error in it tells more.
-  std::string_view rest = text;
-  while (!rest.empty()) {
-    const std::string_view line = first_line(rest);
-    if (line.find("error: ") != std::string_view::npos)
-      return cut(line.substr(line.find("error: ") + 7), 160);
-    rest.remove_prefix(std::min(rest.size(), line.size() + 1));
-  }
-  return cut(first_line(text), 160);
 }
 
 std::string refusal_lines(const std::vector<Op>& ops, const std::vector<std::string>& executors) {

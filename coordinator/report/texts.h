@@ -44,6 +44,9 @@ enum class Colour : bool { No, Yes };
 /// `Per-Layer Status:` and the table, without a newline at the end.
 [[nodiscard]] std::string layer_table(const Overview& overview, Colour colour);
 
+/// Why a layer failed, in one line: without the words that all of them begin with, of a run what
+/// the tool said.
+[[nodiscard]] std::string reason_line(const json::Value& failure_report);
 /// The block of a whole model's numbers, without a newline at the end.
 [[nodiscard]] std::string whole_model_block(const WholeModel& whole_model);
 

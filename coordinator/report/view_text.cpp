@@ -107,6 +107,7 @@ std::string result_lines(const json::Value& result) {
     if (failure->get("type")) out += "    Type: " + member_or(*failure, "type", "") + "\n";
     if (failure->get("summary"))
       out += "    Summary: " + cut_summary(member_or(*failure, "summary", "")) + "\n";
+    if (!failure->get_text("_text").empty()) out += "    Reason: " + reason_line(*failure) + "\n";
   }
   if (const json::Value* used = result.get("tolerance_used"); used && !used->is_null()) {
     out += "    Tolerance: " + shown(*used) + "\n";

@@ -31,6 +31,14 @@ class Tools(Farm):
         mute = self.discover("gen_odd", self.chip("mute", ["sh", "-c", "exit 4"]), out=self.folder / "mute", code=1)
         self.assertEqual(mute.stderr.count("\n  (exit code 4)\n"), 9, mute.stderr)
 
+    def test_a_tool_that_ends_with_a_traceback_is_shown_by_its_exception(self):
+        done = self.discover("gen_odd", self.chip("c", ["/usr/bin/python3", "-c", "raise ValueError('no such axis')"]), code=1)
+        self.assertIn("  (exit code 1: ValueError: no such axis)\n", done.stderr)
+        self.assertRegex(done.stderr, r"\nRefused:\n(  \w+ on E0 \([0-9] layer\(s\)\): exit code 1: ValueError: no such axis\n)+Evidence")
+        layer = next(iter(self.report("gen_odd")["ops"]))
+        shown = self.run_farm("view", self.report_path("gen_odd"), layer, code=0).stdout
+        self.assertIn("    Summary: exit code 1: Test execution failed\n    Reason: exit code 1: ValueError: no such axis\n", shown)
+
     def test_a_tool_that_crashes_is_tried_again_and_named_by_its_signal(self):
         done = self.discover("gen_odd", self.chip("c", ["sh", "-c", "kill -SEGV $$"]), "-v", code=1)
         self.assertIn("crashed: SIGSEGV", json.dumps(self.report("gen_odd")))

@@ -203,6 +203,19 @@ std::vector<std::string> lines_of(const std::string& text) {
   return out;
 }
 
+/// Place of the exception's line that the last Python traceback ends with.
+std::optional<std::size_t> exception_in(const std::vector<std::string>& lines) {
+  const auto head =
+      std::find(lines.rbegin(), lines.rend(), "Traceback (most recent call last):").base();
+  // Where there is none, `head` is the first line.
+  if (head == lines.begin()) return std::nullopt;
+  const auto found = std::find_if(head, lines.end(), [](const std::string& line) {
+    return !line.empty() && line.front() != ' ';
+  });
+  if (found == lines.end()) return std::nullopt;
+  return static_cast<std::size_t>(found - lines.begin());
+}
+
 /// At most kMostDiagnosticBytes, whole lines where possible, never half a character.
 std::string cut(std::string text) {
   if (text.size() <= kMostDiagnosticBytes) return text;
@@ -217,8 +230,11 @@ std::string cut(std::string text) {
 
 std::string normalised(std::string_view said) {
   std::string out;
-  for (const std::string& line :
-       lines_of(without_places_and_times(plain(said.substr(0, kMostRead))))) {
+  const std::vector<std::string> lines =
+      lines_of(without_places_and_times(plain(said.substr(0, kMostRead))));
+  const auto exception = exception_in(lines);
+  if (exception && lines.front() != lines[*exception]) out = lines[*exception] + "\n";
+  for (const std::string& line : lines) {
     if (line.empty() && out.empty()) continue;
     out += line + "\n";
   }

@@ -188,6 +188,34 @@ TEST_CASE("the placement summary counts layers, MACs and time per executor and g
         "Results: 5 fresh, 3 from the store, 1 unsettled\n");
 }
 
+TEST_CASE("the reason of a failed run is what the tool said, after how it ended") {
+  const auto reason = [](const std::string& summary, const std::string& text) {
+    json::Object report;
+    report.set("summary", summary);
+    if (!text.empty()) report.set("_text", text);
+    return reason_line(std::move(report));
+  };
+  const std::string kRun = ": Test execution failed";
+  CHECK(reason("ToolError" + kRun, "bad shape\nmore") == "bad shape");
+  CHECK(reason("crashed: SIGSEGV" + kRun, "gone") == "crashed: SIGSEGV: gone");
+  CHECK(reason("exit code 4" + kRun, "exit code 4") == "exit code 4");
+  CHECK(reason("ToolError" + kRun, "") == "ToolError" + kRun);  // older reports say no more
+  CHECK(reason("ToolError" + kRun, "at it\nx.mlir:1:1: error: not lowered") == "not lowered");
+  CHECK(reason("Fixture/setup failed: ValueError: axis\nTraceback (most recent call last):\n    "
+               "raise ValueError(\"error: axis\")",
+               "") == "ValueError: axis");
+  Op failed = op("Add_a", 0, {{"cpu", "error"}}, std::nullopt);
+  failed.results[0].failure_report = failure("ToolError" + kRun);
+  failed.results[0].failure_report.object()->set("_text", "bad shape\nmore");
+  CHECK(placement_summary({failed}, {"cpu"}, {}).find("  Add on CPU (1 layer(s)): bad shape\n") !=
+        std::string::npos);
+  const std::vector<Op> one = {failed};
+  const Overview all = overview(one, {"cpu"}, RowOrder::OrigIndex);
+  CHECK(end_report({"m", "r.json", &all, std::nullopt}, Colour::No)
+            .find("- CPU: error - ToolError: Test execution failed (bad shape)\n") !=
+        std::string::npos);
+}
+
 TEST_CASE("many kinds of refusal are cut with a count") {
   std::vector<Op> ops;
   for (int i = 0; i < 25; ++i)

@@ -110,6 +110,16 @@ TEST_CASE("one layer shows every executor with what is known of it") {
         std::string::npos);
 }
 
+TEST_CASE("a failed run shows what the tool said") {
+  const auto text = view_layer(
+      parsed(R"({"ops": {"Conv_a": {"executors": {"nss": {"status": "error", "failure_report":
+        {"type": "error", "summary": "ToolError: Test execution failed", "_where": "run", "_text": "bad shape\nmore"}}}}}})"),
+      "Conv_a");
+  REQUIRE(text);
+  CHECK(text->find("    Summary: ToolError: Test execution failed\n    Reason: bad shape\n") !=
+        std::string::npos);
+}
+
 TEST_CASE("evidence of the report is shown with each result") {
   const json::Value report = parsed(R"({"_executors": ["htp"], "_evidence": {"htp": "emulator"},
     "ops": {"A_a": {"executors": {"htp": {"status": "success"}}}}})");

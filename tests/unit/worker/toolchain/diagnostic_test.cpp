@@ -65,6 +65,24 @@ TEST_CASE("lines are trimmed, repeated lines shown once") {
   CHECK(normalised(" \n \n") == "");
 }
 
+TEST_CASE("of a Python traceback the exception comes first, and is not cut away") {
+  const std::string head = "Traceback (most recent call last):\n";
+  std::string frames;
+  for (int i = 0; i < 500; ++i)
+    frames += "  File \"/a/b/c.py\", line " + std::to_string(i) + ", in f\n    raise E\n";
+  const std::string out = normalised("starting\n" + head + frames + "ValueError: no such axis\n");
+  CHECK(out.starts_with("ValueError: no such axis\nstarting\n" + head + "  File \"c.py\", line 0"));
+  CHECK(out.size() <= kMostDiagnosticBytes);
+  const std::string two = head +
+                          "  File \"x\"\nKeyError: 'a'\n\nDuring handling of the above "
+                          "exception, another exception occurred:\n\n" +
+                          head + "  File \"y\"\nmine.Error: last\nand more\n";
+  CHECK(normalised(two).starts_with("mine.Error: last\n" + head));
+  CHECK(normalised(normalised(two)) == normalised(two));
+  // One that never came to its end is left as it is.
+  CHECK(normalised(head + "  File \"x\"") == head + "  File \"x\"");
+}
+
 TEST_CASE("a long text is cut at a line end and says so") {
   std::string lines;
   for (int i = 0; i < 2000; ++i) lines += "line " + std::to_string(i) + "\n";
