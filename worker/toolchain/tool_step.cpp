@@ -14,12 +14,25 @@ using domain::Ending;
 using process::Ended;
 using process::ProcessResult;
 
-constexpr const char* kDiskFull = "No space left on device";
+/// What shells, and env and its kind, say of a program that they cannot start or do not find.
+constexpr int kCannotStart = 126;
+constexpr int kNotFound = 127;
 
-bool disk_full(const ProcessResult& result) {
-  return result.ended == Ended::Exited && result.exit_code != 0 &&
-         (result.errors.text.find(kDiskFull) != std::string::npos ||
-          result.output.text.find(kDiskFull) != std::string::npos);
+bool says(const ProcessResult& result, const char* words) {
+  return result.errors.text.find(words) != std::string::npos ||
+         result.output.text.find(words) != std::string::npos;
+}
+
+/// Why a tool that said no did so for the machine's sake, whatever the layer was; empty otherwise.
+std::string_view machine_fault(const ProcessResult& result) {
+  if (result.ended != Ended::Exited || result.exit_code == 0) return {};
+  if (says(result, "No space left on device")) return "disk full";
+  // The dynamic loader's words, also where a script started the program.
+  const bool unloadable =
+      says(result, "error while loading shared libraries") || says(result, ": version `GLIBC");
+  if (unloadable || result.exit_code == kCannotStart || result.exit_code == kNotFound)
+    return "cannot start here";
+  return {};
 }
 
 std::string seconds(base::Duration duration) {
@@ -76,7 +89,7 @@ Ending ending_of(const ProcessResult& result) {
   switch (result.ended) {
     case Ended::Exited:
       if (result.exit_code == 0) return Ending::Done;
-      return disk_full(result) ? Ending::Infrastructure : Ending::Refused;
+      return machine_fault(result).empty() ? Ending::Refused : Ending::Infrastructure;
     case Ended::Signalled:
       return result.signal == SIGXFSZ ? Ending::OverOutput : Ending::Crashed;
     case Ended::TimedOut:
@@ -96,9 +109,11 @@ Ending ending_of(const ProcessResult& result) {
 
 std::string cause_of(const ProcessResult& result, const process::Bounds& bounds) {
   switch (result.ended) {
-    case Ended::Exited:
+    case Ended::Exited: {
       if (result.exit_code == 0) return {};
-      return disk_full(result) ? "disk full" : "refused";
+      const std::string_view fault = machine_fault(result);
+      return std::string(fault.empty() ? "refused" : fault);
+    }
     case Ended::Signalled:
       if (result.signal == SIGXFSZ)
         return "wrote a file larger than " + size_text(bounds.file_bytes);
@@ -150,6 +165,8 @@ ToolEnd run_tool(const ToolCall& call, StepContext& context) {
   out.diagnostic.text = normalised(said);
   if (out.diagnostic.text.empty() && result.ended == Ended::Exited)
     out.diagnostic.text = ended_text(result);
+  if (out.ending == Ending::Infrastructure && result.ended == Ended::Exited)
+    out.diagnostic.text = call.tool + " " + out.diagnostic.cause + ": " + out.diagnostic.text;
   if (const auto blob = context.blobs.put(raw_report(call, result))) out.diagnostic.raw = *blob;
   return out;
 }

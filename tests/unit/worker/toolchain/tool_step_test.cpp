@@ -51,6 +51,13 @@ TEST_CASE("each way a child ends has its ending and a cause for people") {
   check(exited(0), Ending::Done, "");
   check(exited(3), Ending::Refused, "refused");
   check(exited(1, "x: No space left on device"), Ending::Infrastructure, "disk full");
+  check(exited(126), Ending::Infrastructure, "cannot start here");
+  check(exited(127, "sh: 1: torq-sim: not found"), Ending::Infrastructure, "cannot start here");
+  check(exited(1, "t: error while loading shared libraries: libx.so.1: cannot open"),
+        Ending::Infrastructure, "cannot start here");
+  check(exited(1, "t: /lib/libc.so.6: version `GLIBC_2.38' not found (required by t)"),
+        Ending::Infrastructure, "cannot start here");
+  check(exited(125), Ending::Refused, "refused");
   check(signalled(SIGSEGV), Ending::Crashed, "crashed: SIGSEGV");
   check(signalled(SIGXFSZ), Ending::OverOutput, "wrote a file larger than 3 MiB");
   check(ended(Ended::TimedOut), Ending::TimedOut, "timed out after 240 s");
