@@ -30,6 +30,7 @@ struct DiscoverRequest {
 /// How a run went, for the exit code.
 struct RunResult {
   std::uint64_t failing_errors = 0;
+  std::uint64_t stored_errors = 0;  ///< of these, taken from the store
   std::uint64_t failing_differences = 0;
   std::uint64_t unsettled = 0;
   std::uint64_t fresh = 0;    ///< cases that were run now

@@ -260,7 +260,10 @@ void DiscoverRun::case_settled(const CaseSettled& one) {
     progress_.settled(result->status);
     ++result_.fresh;
   }
-  if (result->status == domain::Status::Error) ++result_.failing_errors;
+  if (result->status == domain::Status::Error) {
+    ++result_.failing_errors;
+    if (settled.stored) ++result_.stored_errors;
+  }
   if (result->status == domain::Status::Difference) ++result_.failing_differences;
   log_.say(settled, *result, setup);
   if (ir_dumps_.wanted()) {

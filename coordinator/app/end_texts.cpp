@@ -31,6 +31,7 @@ report::PlacementFacts placement_facts(const OpenReport& open) {
   out.tools = open.setup.tools;
   out.fresh = open.fresh;
   out.stored = open.stored;
+  out.timed = open.timed;
   out.unsettled = open.state->unsettled();
   for (const domain::Layer& layer : open.setup.model->layers)
     out.macs.emplace_back(layer.id, layer.mac_count);
@@ -127,6 +128,12 @@ void say_end_reports(Console& console, const std::vector<OpenReport>& reports,
     for (const std::string& line : open.doubtful.lines(open.setup.line_start())) console.say(line);
   }
   if (const std::string line = qdq_line(reports); !line.empty()) console.say(line);
+  if (result.stored_errors > 0) {
+    // A tool that could not work then may work now; its files need not have changed for that.
+    console.say(
+        fmt::format("\n{} of {} error(s) come from the store; --recompute-cache tests them again",
+                    result.stored_errors, result.failing_errors));
+  }
   if (const std::string line = report::failing_line(failing); !line.empty())
     console.say("\n" + line);
   if (result.unsettled > 0) {

@@ -291,6 +291,8 @@ std::optional<ShownCase> RunReports::show_repeats(OpenReport& report,
   CaseSettled settled = repeats[static_cast<std::size_t>(shown - results.begin())];
   settled.stored = std::all_of(repeats.begin(), repeats.end(),
                                [](const CaseSettled& one) { return one.stored; });
+  settled.timed_now = std::any_of(repeats.begin(), repeats.end(),
+                                  [](const CaseSettled& one) { return one.timed_now; });
   return show(report, settled, std::move(result));
 }
 
@@ -303,6 +305,7 @@ std::optional<ShownCase> RunReports::show(OpenReport& report, const CaseSettled&
     report.settled[settled.layer * report.setup.chip->spec.executors.size() + settled.executor] =
         true;
     ++(settled.stored ? report.stored : report.fresh);
+    if (settled.timed_now) ++report.timed;
   }
   return ShownCase{&report, settled, std::move(result)};
 }

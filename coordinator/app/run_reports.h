@@ -48,6 +48,7 @@ struct OpenReport {
   base::Time next_write{0};
   std::uint64_t fresh = 0;
   std::uint64_t stored = 0;
+  std::uint64_t timed = 0;  ///< timed in this run
   DoubtfulPasses doubtful;
   std::vector<bool> settled;  ///< by layer x executors + executor: this run has a verdict
   std::string trouble;  ///< the write error that was said last; empty = none, or said to be over

@@ -48,6 +48,7 @@ struct CaseSettled {
   /// source's.
   std::shared_ptr<const domain::Outcome> outcome;
   std::shared_ptr<const domain::Outcome> timed;  ///< stage time, when it was asked for and worked
+  bool timed_now = false;                        ///< `timed` was measured in this run
   bool stored = false;          ///< the verdict rests on outcomes of earlier runs alone
   bool compile_stored = false;  ///< its artifact was there before this run
   /// Judged, Failed: key under which the store has the compile job's outcome; zero when the

@@ -216,14 +216,20 @@ void Cases::release(const Place& at, CaseSettled out) {
     held_[at.id] = std::move(out);
     return wait_for(at, time.job, works ? CaseState::TimingSuccess : CaseState::Timing);
   }
-  if (time.kind == Kind::Done) out.timed = time.outcome;
+  if (time.kind == Kind::Done) {
+    out.timed = time.outcome;
+    out.timed_now = !time.stored;
+  }
   settle(at, std::move(out));
 }
 
 void Cases::on_timed(const Place& at, std::uint32_t job) {
   CaseSettled out = std::move(held_.at(at.id));
   held_.erase(at.id);
-  if (jobs_[job].state == JobState::Done) out.timed = answers_.outcome_of(job);
+  if (jobs_[job].state == JobState::Done) {
+    out.timed = answers_.outcome_of(job);
+    out.timed_now = true;
+  }
   settle(at, std::move(out));
 }
 

@@ -392,6 +392,7 @@ std::string placement_summary(const std::vector<Op>& ops, const std::vector<std:
     out += "\n";
   }
   out += "Results: " + number(facts.fresh) + " fresh, " + number(facts.stored) + " from the store";
+  if (facts.timed > 0) out += ", " + number(facts.timed) + " timed";
   if (facts.unsettled > 0) out += ", " + number(facts.unsettled) + " unsettled";
   return out + "\n";
 }

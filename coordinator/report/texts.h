@@ -69,6 +69,7 @@ struct PlacementFacts {
   std::vector<std::pair<std::string, std::string>> tools;  ///< name -> version
   std::uint64_t fresh = 0;                                 ///< results made in this run
   std::uint64_t stored = 0;                                ///< results known from before
+  std::uint64_t timed = 0;                                 ///< results timed in this run
   std::uint64_t unsettled = 0;
   std::vector<std::pair<std::string, std::int64_t>> macs;  ///< layer id -> MACs
 };

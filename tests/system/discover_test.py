@@ -291,7 +291,10 @@ class Selection(Farm):
         self.assertEqual(copies, (36 - 15) * 2)
 
     def test_timing_is_stored_and_can_decide(self):
-        self.discover("gen_odd", "ort-cpu", "--collect-timing", "--timing-runs", "3", "--recommend-by-timing", "--layers", "clip*", code=0)
+        self.discover("gen_odd", "ort-cpu", "--layers", "clip*", code=0)
+        timing = ("--collect-timing", "--timing-runs", "3", "--recommend-by-timing", "--layers", "clip*")
+        self.assertIn("\nResults: 0 fresh, 2 from the store, 2 timed\n", self.discover("gen_odd", "ort-cpu", *timing, code=0).stderr)
+        self.assertIn("\nResults: 0 fresh, 2 from the store\n", self.discover("gen_odd", "ort-cpu", *timing, code=0).stderr)
         entry = next(entry for entry in self.report("gen_odd")["ops"].values() if entry["executors"])
         for result in entry["executors"].values():
             self.assertEqual(result["timing"]["runs"], 3)

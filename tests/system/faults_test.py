@@ -28,6 +28,8 @@ class Tools(Farm):
         self.assertEqual({result["status"] for result in self.results()}, {"error"})
         again = self.discover("gen_odd", "c", code=1)
         self.assertIn("0 fresh, 9 from the store", again.stderr)
+        self.assertIn("\n9 of 9 error(s) come from the store; --recompute-cache tests them again\n", again.stderr)
+        self.assertNotIn("--recompute-cache", done.stderr + self.discover("gen_odd", "c", "--recompute-cache", code=1).stderr)
         mute = self.discover("gen_odd", self.chip("mute", ["sh", "-c", "exit 4"]), out=self.folder / "mute", code=1)
         self.assertEqual(mute.stderr.count("\n  (exit code 4)\n"), 9, mute.stderr)
 
@@ -58,6 +60,16 @@ class Tools(Farm):
     def test_a_tool_that_prints_without_end_is_ended(self):
         self.discover("gen_odd", self.chip("c", ["sh", "-c", "yes layerfarm"], limits={"output_bytes": 1000000}), "--layers", "clip*", code=1)
         self.assertIn("printed more than 1000000 bytes", json.dumps(self.report("gen_odd")["ops"]))
+
+    def test_a_tool_that_cannot_start_says_nothing_of_the_layer(self):
+        library = self.folder / "library"
+        script = f"test -e {library} && exit 0; echo 't: error while loading shared libraries: lib.so: cannot open' >&2; exit 127"
+        chip = self.chip("c", ["sh", "-c", script])
+        done = self.discover("gen_odd", chip, "--layers", "clip*", code=3)
+        self.assertRegex(done.stderr, r"E0 = unsettled \(.*process cannot start here: t: error while loading shared libraries: lib.so: cannot open\)\n")
+        library.write_text("")
+        mended = self.discover("gen_odd", "c", "--layers", "clip*", code=0)
+        self.assertIn("1 fresh, 0 from the store", mended.stderr)
 
     def test_a_tool_that_is_not_there_ends_the_command_before_anything(self):
         done = self.discover("gen_odd", self.chip("c", ["/no/such/tool"]), code=1)

@@ -172,6 +172,7 @@ TEST_CASE("the placement summary counts layers, MACs and time per executor and g
   facts.tools = {{"onnxruntime", "1.32.0"}, {"qnn", "2.7.0"}};
   facts.fresh = 5;
   facts.stored = 3;
+  facts.timed = 2;
   facts.unsettled = 1;
   facts.macs = {{"Conv_a", 300}, {"Conv_b", 100}};
   CHECK(placement_summary(ops, {"htp", "host"}, facts) ==
@@ -185,7 +186,7 @@ TEST_CASE("the placement summary counts layers, MACs and time per executor and g
         "Evidence: HTP emulator, HOST hardware (same engine as the reference)\n"
         "Reference: onnxruntime 1.32.0\n"
         "Tools: onnxruntime 1.32.0, qnn 2.7.0\n"
-        "Results: 5 fresh, 3 from the store, 1 unsettled\n");
+        "Results: 5 fresh, 3 from the store, 2 timed, 1 unsettled\n");
 }
 
 TEST_CASE("the reason of a failed run is what the tool said, after how it ended") {
