@@ -44,6 +44,10 @@ base::Result<report::json::Value> load_report(const fs::path& path) {
 /// Whether the compiler file is another one now.
 base::Result<bool> write_files(const fs::path& path, const report::json::Value& config,
                                std::ostream& err) {
+  if (const std::size_t count = report::json::count_unwritable(config); count > 0) {
+    err << "Note: " << count
+        << " number(s) of the report are NaN or infinite, which JSON has not: they are null now\n";
+  }
   if (auto done = base::write_file_atomically(path, report::json::text_of(config), base::Sync::Yes);
       !done)
     return base::fail(std::move(done.error()));

@@ -580,6 +580,18 @@ void write(const Value& value, std::string& out, int depth) {
   std::visit(Writer{out, depth}, value.data());
 }
 
+std::size_t count_unwritable(const Value& value) {
+  std::size_t out = 0;
+  if (const auto* number = std::get_if<double>(&value.data())) {
+    out = std::isfinite(*number) ? 0 : 1;
+  } else if (value.array()) {
+    for (const Value& item : *value.array()) out += count_unwritable(item);
+  } else if (value.object()) {
+    for (const Member& member : *value.object()) out += count_unwritable(member.value);
+  }
+  return out;
+}
+
 std::string text_of(const Value& value) {
   std::string out;
   write(value, out);

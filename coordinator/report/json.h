@@ -125,6 +125,8 @@ inline std::vector<Member>::iterator Object::end() { return members_.end(); }
 /// Appends the text of `value`, nested lines indented as if it stood at `depth` (2 spaces each).
 /// NaN and infinities become null.
 void write(const Value& value, std::string& out, int depth = 0);
+/// How many numbers in `value` become null there.
+[[nodiscard]] std::size_t count_unwritable(const Value& value);
 [[nodiscard]] std::string text_of(const Value& value);
 /// A quoted string, everything but printable ASCII escaped.
 void write_string(std::string_view text, std::string& out);

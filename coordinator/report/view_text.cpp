@@ -25,6 +25,11 @@ std::string member_or(const json::Value& object, std::string_view key,
   return member && !member->is_null() ? shown(*member) : otherwise;
 }
 
+/// "4.125ms"; "N/A" where it is null, missing or NaN.
+std::string ms_text(const json::Value& object, std::string_view key) {
+  return object.get_number(key) ? shown(*object.get(key)) + "ms" : "N/A";
+}
+
 std::string cut_summary(const std::string& text) {
   std::size_t end = 0;
   for (std::size_t characters = 0; end < text.size() && characters < kSummaryShown; ++characters) {
@@ -39,10 +44,10 @@ std::string timing_block(const json::Value& summary) {
   if (!timings || !timings->object() || timings->object()->empty()) return "";
   std::string out = "\nTIMING SUMMARY (average runtime):\n";
   for (const json::Member& timing : *timings->object()) {
-    out += "  " + upper(timing.key) + ": " + member_or(timing.value, "avg_ms", "N/A") +
-           "ms (min: " + member_or(timing.value, "min_ms", "N/A") +
-           "ms, max: " + member_or(timing.value, "max_ms", "N/A") +
-           "ms, samples: " + member_or(timing.value, "samples", "N/A") + ")\n";
+    out += "  " + upper(timing.key) + ": " + ms_text(timing.value, "avg_ms") +
+           " (min: " + ms_text(timing.value, "min_ms") +
+           ", max: " + ms_text(timing.value, "max_ms") +
+           ", samples: " + member_or(timing.value, "samples", "N/A") + ")\n";
   }
   return out;
 }
@@ -113,8 +118,8 @@ std::string result_lines(const json::Value& result) {
     out += "    Tolerance: " + shown(*used) + "\n";
   }
   if (const json::Value* timing = result.get("timing"); timing && timing->object()) {
-    if (timing->get("runtime_ms"))
-      out += "    Runtime: " + member_or(*timing, "runtime_ms", "N/A") + "ms\n";
+    if (timing->get_number("runtime_ms"))
+      out += "    Runtime: " + ms_text(*timing, "runtime_ms") + "\n";
     const json::Value* runs = timing->get("runs");
     if (runs && runs->number().value_or(0) > 1) out += "    Runs: " + shown(*runs) + "\n";
   }
@@ -202,8 +207,8 @@ std::optional<std::string> view_layer(const json::Value& report, std::string_vie
     const json::Value& result = found ? *found : nothing;
     out += "\n  [" + upper(executor) + "]: " + member_or(result, "status", "unknown");
     const json::Value* timing = result.get("timing");
-    if (timing && timing->get("runtime_ms"))
-      out += " (" + member_or(*timing, "runtime_ms", "N/A") + "ms)";
+    if (timing && timing->get_number("runtime_ms"))
+      out += " (" + ms_text(*timing, "runtime_ms") + ")";
     out += "\n" + result_lines(result);
     if (found) out += mark_lines(report, executor, result);
   }

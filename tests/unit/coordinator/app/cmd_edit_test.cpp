@@ -100,6 +100,18 @@ TEST_CASE("a layer without a place in the compiler file is said, and the file no
   CHECK(tolerance.out.find("Nothing changed in compiler JSON: ") != std::string::npos);
 }
 
+TEST_CASE("numbers that are NaN become null, and edit says how many") {
+  const Folder folder;
+  const std::string path = folder.put("r.json", R"({"ops": {"Conv_1": {"executors": {"nss": {
+    "status": "success", "timing": {"runtime_ms": NaN, "all": [1.5, -Infinity]}}}, "mlir_location": "3:1"}}})");
+  const Done done = edit({.config = path, .layer = "Conv_1", .executor = "nss"});
+  CHECK(done.err ==
+        "Note: 2 number(s) of the report are NaN or infinite, which JSON has not: they are null "
+        "now\n");
+  CHECK(folder.read("r.json").find("\"runtime_ms\": null") != std::string::npos);
+  CHECK(edit({.config = path, .layer = "Conv_1", .executor = "css"}).err.empty());
+}
+
 TEST_CASE("a batch lists its layers first") {
   const Folder folder;
   const std::string path = folder.put("r.json", kReport);

@@ -120,6 +120,21 @@ TEST_CASE("a failed run shows what the tool said") {
         std::string::npos);
 }
 
+TEST_CASE("a time that is none is not shown as one") {
+  const json::Value report = parsed(
+      R"({"ops": {"Conv_a": {"executors": {
+        "nss": {"status": "success", "timing": {"runtime_ms": null, "runs": 3}},
+        "css": {"status": "success", "timing": {"runtime_ms": NaN}}}}},
+      "discovery_report": {"summary": {"timing_summary": {"nss": {"avg_ms": null, "min_ms": 1.5, "samples": 1}}}}})");
+  const auto layer = view_layer(report, "Conv_a");
+  REQUIRE(layer);
+  CHECK(layer->find("  [NSS]: success\n    Runs: 3\n") != std::string::npos);
+  CHECK(layer->find("  [CSS]: success\n") != std::string::npos);
+  CHECK(layer->find("Runtime") == std::string::npos);
+  CHECK(view_summary(report, Colour::No).find("  NSS: N/A (min: 1.5ms, max: N/A, samples: 1)\n") !=
+        std::string::npos);
+}
+
 TEST_CASE("evidence of the report is shown with each result") {
   const json::Value report = parsed(R"({"_executors": ["htp"], "_evidence": {"htp": "emulator"},
     "ops": {"A_a": {"executors": {"htp": {"status": "success"}}}}})");
