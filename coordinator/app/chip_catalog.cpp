@@ -151,7 +151,8 @@ Result<std::vector<std::string>> ChipCatalog::group(const std::string& name) con
     if (!text) return fail(text.error());
     std::vector<std::string> out;
     for (const std::string& line : split(*text, '\n')) {
-      if (line[0] != '#') out.push_back(line);
+      if (std::string member = trim(line.substr(0, line.find('#'))); !member.empty())
+        out.push_back(std::move(member));
     }
     if (out.empty())
       return fail(ErrorCode::InvalidInput, (folder / name).string() + ": the group names no chip");

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "coordinator/app/slips.h"
+#include "coordinator/app/tool_options.h"
 #include "shared/base/files.h"
 #include "shared/base/text.h"
 
@@ -21,7 +22,6 @@ using base::Result;
 using nlohmann::json;
 
 constexpr const char* kSection = "gen_config";
-constexpr const char* kBuffers = "--torq-enable-buffer-debug-info";
 
 /// Keys of the original that are not called as our flags are.
 const std::map<std::string, std::string>& top_keys() {
@@ -67,8 +67,9 @@ bool is_one_of(const std::string& key, const char* const (&keys)[N]) {
 }
 
 bool asks_nothing(const json& value) {
+  if (value.is_object()) return std::all_of(value.begin(), value.end(), asks_nothing);
   return value.is_null() || value == false || value == 0 || value == "" ||
-         ((value.is_array() || value.is_object()) && value.empty());
+         (value.is_array() && value.empty());
 }
 
 /// A value, where it came from, and how the key is called in errors.
@@ -327,7 +328,7 @@ class Application {
     if (!buffers_) return {};
     CLI::Option* option = command_.get_option_no_throw("--compiler-option");
     if (option == nullptr) return {};
-    return give(*option, {kBuffers}, *buffers_);
+    return give(*option, {kBufferOption}, *buffers_);
   }
 
   CLI::App& command_;

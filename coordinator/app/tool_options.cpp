@@ -50,6 +50,13 @@ void set_option(ChipSpec& chip, const std::string& key, const std::string& value
   for (domain::ExecutorSpec& executor : chip.executors) executor.options.erase(key);
 }
 
+/// Where the user said it, for errors.
+std::string said_as(const char* flag, const std::string& option) {
+  return option == kBufferOption
+             ? std::string(flag) + ", or key 'gen_config.trace_buffers' of a config file"
+             : std::string(flag);
+}
+
 Result<void> add_options(ChipSpec& chip, const char* flag, const char* key, bool pairs,
                          const std::vector<std::string>& options) {
   for (const std::string& option : options) {
@@ -62,7 +69,7 @@ Result<void> add_options(ChipSpec& chip, const char* flag, const char* key, bool
     }
     const auto equals = option.find('=');
     if (equals == 0 || equals == std::string::npos) {
-      return fail(ErrorCode::InvalidInput, std::string(flag) + ": '" + option +
+      return fail(ErrorCode::InvalidInput, said_as(flag, option) + ": '" + option +
                                                "' is not KEY=VALUE; chip " + chip.name +
                                                " takes options of its execution provider");
     }
@@ -87,10 +94,11 @@ bool can_dump_ir(const ChipSpec& chip) {
 Result<ChipSpec> with_tool_options(ChipSpec chip, const ToolOptions& options) {
   const Takes* takes = takes_of(chip.toolchain);
   if (takes == nullptr && !(options.compiler.empty() && options.runtime.empty())) {
-    return fail(ErrorCode::InvalidInput,
-                std::string(options.compiler.empty() ? "--runtime-option" : "--compiler-option") +
-                    ": the toolchain " + chip.toolchain + " of chip " + chip.name +
-                    " takes no options");
+    return fail(
+        ErrorCode::InvalidInput,
+        (options.compiler.empty() ? std::string("--runtime-option")
+                                  : said_as("--compiler-option", options.compiler.front())) +
+            ": the toolchain " + chip.toolchain + " of chip " + chip.name + " takes no options");
   }
   if (takes == nullptr) return chip;
   if (auto added =

@@ -12,6 +12,9 @@
 
 namespace layerfarm::coordinator::app {
 
+/// What the key `gen_config.trace_buffers` of a config file asks the compiler for.
+inline constexpr const char* kBufferOption = "--torq-enable-buffer-debug-info";
+
 struct ToolOptions {
   std::vector<std::string> compiler;  ///< --compiler-option, as given
   std::vector<std::string> runtime;   ///< --runtime-option

@@ -113,6 +113,7 @@ class Torq(Farm):
         self.assertEqual(done.returncode, 1)
         self.assertIn("Error: no chip was named, and the default, SL2610 (torq), cannot be used here: torq-compile", done.stderr)
         self.assertIn("TORQ_COMPILE", done.stderr)
+        self.assertIn("on the PATH", done.stderr)
         self.assertIn("Chips that this machine can use now:", done.stderr)
         self.assertFalse((self.out / "torq_gen_config_mlp.json").exists())
 

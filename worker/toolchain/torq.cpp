@@ -236,8 +236,9 @@ class TorqToolchain final : public Toolchain {
                                   : std::string(program) + " (" + path->string() +
                                         " is no program that can be started)";
       out.how_to_get =
-          "install the torq tools and set TORQ_COMPILE and TORQ_RUN_MODULE to them, or "
-          "TORQ_TOOL_PATH to their folder";
+          "install the torq tools and put their folder on the PATH, or set TORQ_TOOL_PATH to it, "
+          "or "
+          "TORQ_COMPILE and TORQ_RUN_MODULE to the programs";
       return out;
     }
     if (package_record("iree_base_compiler").empty()) {

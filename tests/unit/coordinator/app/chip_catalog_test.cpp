@@ -47,7 +47,7 @@ TEST_CASE("a group file lists one chip a line, comments and empty lines aside") 
   Folder folder;
   folder.chip("a");
   folder.chip("b");
-  folder.write("two.group", "# both\n\nb\na\n");
+  folder.write("two.group", "# both\n\nb # the first one\na#\n  # \n");
   CHECK(names(*folder.catalog().select("two.group")) == std::vector<std::string>{"a", "b"});
   const auto missing = folder.catalog().select("three.group");
   REQUIRE(!missing.has_value());

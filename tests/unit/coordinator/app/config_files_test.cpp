@@ -233,6 +233,7 @@ TEST_CASE("what is not supported is refused where it asks for something") {
         std::string::npos);
   CHECK(said(R"({"remote": null})").empty());
   CHECK(said(R"({"remote": {}})").empty());
+  CHECK(said(R"({"remote": {"address": "", "port": 0, "keys": []}})").empty());
   CHECK(said(R"({"convert_io_dtypes": ["float32"]})").find("not supported") != std::string::npos);
   CHECK(said(R"({"compile_tool": "x"})").find("key 'compile_tool': not supported") !=
         std::string::npos);

@@ -107,3 +107,12 @@ TEST_CASE("settings name what was given and decides results; where dumps go does
         "{'compiler_options': ['--a', '--b'], 'runtime_options': ['--c'], 'torq_hw_type': "
         "'aws_fpga'}");
 }
+
+TEST_CASE("where a chip takes no options, an error names the key of a config file that gave one") {
+  const ToolOptions buffers{.compiler = {app::kBufferOption}};
+  const std::string key = "--compiler-option, or key 'gen_config.trace_buffers' of a config file: ";
+  CHECK(refusal(chip_of("ort"), buffers) == key + "the toolchain ort of chip c takes no options");
+  CHECK(refusal(chip_of("ort-ep"), buffers)
+            .starts_with(key + "'--torq-enable-buffer-debug-info' is not"));
+  CHECK(refusal(chip_of("ort"), {.compiler = {"--x"}}).starts_with("--compiler-option: the"));
+}
