@@ -125,6 +125,44 @@ void note_texts(std::string_view key, std::string_view what, const json::Value& 
     notes.push_back(fmt::format("{} differ: {} (A), {} (B)", what, in_a, in_b));
 }
 
+/// Verdicts that were judged by other bounds are no change of what was measured.
+void note_tolerances(const json::Value& a, const json::Value& b, std::vector<std::string>& notes) {
+  const auto note = [&notes](const std::string& whose, const json::Value& in_a,
+                             const json::Value& in_b) {
+    notes.push_back(fmt::format("{} differ: {} (A), {} (B)", whose, json::python_text(in_a),
+                                json::python_text(in_b)));
+  };
+  const json::Value* by_executor_a = a.get("_default_tolerances");
+  const json::Value* by_executor_b = b.get("_default_tolerances");
+  if (by_executor_a && by_executor_a->object() && by_executor_b) {
+    for (const json::Member& member : *by_executor_a->object()) {
+      const json::Value* other = by_executor_b->get(member.key);
+      if (other && *other != member.value)
+        note("tolerances of " + upper(member.key), member.value, *other);
+    }
+  } else if (const json::Value* in_a = a.get("default_tolerance"),
+             *in_b = b.get("default_tolerance");
+             in_a && in_b && *in_a != *in_b) {
+    note("tolerances", *in_a, *in_b);
+  }
+  const json::Value* ops = a.get("ops");
+  const json::Value* others = b.get("ops");
+  if (!ops || !ops->object() || !others) return;
+  std::vector<std::string> layers;
+  const json::Value none;
+  for (const json::Member& op : *ops->object()) {
+    const json::Value* other = others->get(op.key);
+    if (!other) continue;
+    const json::Value* own_a = op.value.get("tolerance_used");
+    const json::Value* own_b = other->get("tolerance_used");
+    if ((own_a ? *own_a : none) != (own_b ? *own_b : none)) layers.push_back(op.key);
+  }
+  if (!layers.empty()) {
+    notes.push_back(fmt::format("edited tolerances differ in {} layer(s): {}", layers.size(),
+                                first_ten(layers)));
+  }
+}
+
 std::vector<std::string> notes_on(const json::Value& a, const json::Value& b) {
   std::vector<std::string> notes;
   note_texts("model_name", "models", a, b, notes);
@@ -135,6 +173,7 @@ std::vector<std::string> notes_on(const json::Value& a, const json::Value& b) {
     const std::string difference = settings_difference(*settings_a, *settings_b);
     if (!difference.empty()) notes.push_back("settings differ (A there, B here): " + difference);
   }
+  note_tolerances(a, b, notes);
   return notes;
 }
 

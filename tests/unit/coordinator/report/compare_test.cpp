@@ -186,3 +186,24 @@ TEST_CASE("the JSON says the same, keys in a fixed order") {
   CHECK(compiler.get_text("kind") == "compiler");
   CHECK(compiler.get("assignments")->array()->front().get_text("location") == "1:1");
 }
+
+TEST_CASE("verdicts under other tolerances are noted, and are no difference of their own") {
+  const auto report = [](const std::string& nss, const std::string& layer) {
+    return R"({"ops": {"Conv_a": {"executors": {})" + layer +
+           R"(}, "Relu_b": {}}, "_default_tolerances": {"nss": {"fp_max_tol": )" + nss +
+           R"(}, "css": {"fp_max_tol": 0.5}}})";
+  };
+  const std::string edited = R"(, "tolerance_used": {"fp_max_tol": 0.25})";
+  const Differences out = compared(report("0.01", ""), report("0.02", edited));
+  CHECK(out.count() == 0);
+  CHECK(out.notes ==
+        std::vector<std::string>{
+            "tolerances of NSS differ: {'fp_max_tol': 0.01} (A), {'fp_max_tol': 0.02} (B)",
+            "edited tolerances differ in 1 layer(s): Conv_a"});
+  CHECK(compared(report("0.01", edited), report("0.01", edited)).notes.empty());
+  const std::string old = R"({"ops": {}, "default_tolerance": {"fp_max_tol": 0.01}})";
+  const std::string other = R"({"ops": {}, "default_tolerance": {"fp_max_tol": 0.1}})";
+  CHECK(compared(old, other).notes ==
+        std::vector<std::string>{
+            "tolerances differ: {'fp_max_tol': 0.01} (A), {'fp_max_tol': 0.1} (B)"});
+}
