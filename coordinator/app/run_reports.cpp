@@ -221,9 +221,11 @@ std::optional<report::CaseResult> case_result_of(const CaseSettled& settled,
     if (const auto prepared = known.find(settled.prepare_key); prepared && prepared->prepared)
       out.reference = prepared->prepared->reference;
   }
-  // Another engine had to make this reference: then agreement proves something again.
-  out.same_engine = executor.same_engine &&
-                    (out.reference.empty() || out.reference.starts_with(kReferenceEngine));
+  // Another engine had to make this reference: then agreement proves something again, unless it is
+  // the chip's own toolchain.
+  const bool by_toolchain = out.reference.starts_with(setup.chip->spec.toolchain + " ");
+  const bool usual = out.reference.empty() || out.reference.starts_with(kReferenceEngine);
+  out.same_engine = by_toolchain || (executor.same_engine && usual);
   if (settled.outcome && settled.outcome->executed) out.note = settled.outcome->executed->note;
   if (out.status == domain::Status::Success && compared_nothing(settled, layer))
     out.note += (out.note.empty() ? "" : "; ") +

@@ -11,7 +11,7 @@
 namespace layerfarm::domain {
 
 /// Version of our own input and comparison rules; raise it when numbers change for equal tools.
-inline constexpr int kRulesVersion = 1;
+inline constexpr int kRulesVersion = 2;
 
 /// What a toolchain on this machine is, as far as it decides results.
 struct ToolIdentity {

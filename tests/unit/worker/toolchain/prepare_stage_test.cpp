@@ -94,6 +94,7 @@ TEST_CASE_FIXTURE(PrepareBench, "a type that the engine lacks is computed in flo
   layer.inputs = {{.type = {DType::BFloat16, {2}}}};
   layer.draw_order = {0};
   layer.outputs = {{DType::BFloat16, {2}}};
+  layer.op_type = "MatMul";
   ort_endings = {Ending::Refused};
   const Outcome out = prepare_stage(layer, inputs, context());
   REQUIRE_MESSAGE(out.ending == Ending::Done, out.diagnostic.text);
@@ -106,6 +107,29 @@ TEST_CASE_FIXTURE(PrepareBench, "a type that the engine lacks is computed in flo
         base::ErrorCode::NotFound);  // scratch is gone by now
   CHECK(asked[1].at("inputs")[0].at("dtype") == 1);
   CHECK(blobs.get(out.prepared->inputs[0]).value().size() == 4);  // stored inputs keep their type
+}
+
+TEST_CASE_FIXTURE(
+    PrepareBench,
+    "most operators in a type that the engine lacks are asked of IREE before they are computed "
+    "wide") {
+  layer.wide_module =
+      domain::LayerModule{.format = "onnx", .blob = blobs.put("wide").value(), .data = {}};
+  layer.inputs = {{.type = {DType::BFloat16, {2}}}};
+  layer.draw_order = {0};
+  layer.outputs = {{DType::BFloat16, {2}}};
+  layer.op_type = "Sigmoid";
+  ort_endings = {Ending::Refused};
+  int imports = 0;
+  helpers.on_sidecar = [&imports](const std::string&) {
+    ++imports;
+    return test::answered(
+        R"({"ok":true,"layers":[{"ok":false,"where":"import","text":"no such operator","opset":17}]})");
+  };
+  const Outcome out = prepare_stage(layer, inputs, context());
+  REQUIRE_MESSAGE(out.ending == Ending::Done, out.diagnostic.text);
+  CHECK(imports == 1);
+  CHECK(out.prepared->reference.find("(float32, rounded)") != std::string::npos);
 }
 
 TEST_CASE_FIXTURE(PrepareBench, "when every engine refuses, the first one's words are the reason") {
