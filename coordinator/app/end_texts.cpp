@@ -39,7 +39,7 @@ report::PlacementFacts placement_facts(const OpenReport& open) {
 }
 
 void say_end_report(Console& console, const OpenReport& open) {
-  const std::string path = open.setup.paths.report.string();
+  const std::string& path = open.setup.shown_path;
   console.say("\n" + report::saved_line(path));
   const report::Overview overview = open.state->overview();
   const report::EndReport end{open.setup.model_name, path, &overview, std::nullopt};

@@ -153,6 +153,10 @@ ReportSetup ModelReports::setup(const Reading& reading,
   out.model = reading.model;
   out.chip = chip;
   out.paths = std::move(paths);
+  out.shown_path = (fs::path(request_.options.output_dir) /
+                    out.paths.report.lexically_relative(request_.output_folder))
+                       .lexically_normal()
+                       .string();
   out.settings = report_settings(request_.options, request_.inputs);
   out.reference = reference_name(request_.machine.reference);
   out.tools = {{chip->spec.toolchain, chip->tool.version}};

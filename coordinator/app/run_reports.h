@@ -30,6 +30,7 @@ struct ReportSetup {
   std::shared_ptr<const domain::ModelAnalysis> model;
   std::shared_ptr<const plan::PlanChip> chip;
   report::ReportPaths paths;
+  std::string shown_path = {};  ///< of the report, as the user named its folder
   report::json::Value settings;
   std::string reference;
   std::vector<std::pair<std::string, std::string>> tools;
