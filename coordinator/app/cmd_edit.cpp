@@ -86,15 +86,15 @@ base::Result<int> change(const fs::path& path, const EditOptions& options, std::
     for (const std::string& layer : layers)
       out << "  - " << base::printable(report::one_line(layer)) << "\n";
   }
-  report::CompilerFileNow compiler{report::compiler_path_of(path).string()};
   if (edit.executor || edit.has_bounds()) {
     err << base::printable(report::rejudged_lines(report::apply_edit(*config, layers, edit)))
         << base::printable(report::idle_bound_lines(*config, layers, edit));
     const auto changed = write_files(path, *config, err);
     if (!changed) return base::fail(changed.error());
-    compiler.changed = *changed;
+    if (edit.executor && !*changed) err << "Note: the compiler JSON holds what it held before\n";
   }
-  out << base::printable(report::edit_lines(*config, layers, edit, compiler));
+  out << base::printable(
+      report::edit_lines(*config, layers, edit, report::compiler_path_of(path).string()));
   if (edit.executor) err << base::printable(report::unplaced_lines(*config, layers));
   return code(base::ExitCode::Success);
 }

@@ -202,7 +202,7 @@ std::string idle_bound_lines(const json::Value& report, const std::vector<std::s
 }
 
 std::string edit_lines(const json::Value& report, const std::vector<std::string>& layers,
-                       const Edit& edit, const CompilerFileNow& compiler) {
+                       const Edit& edit, const std::string& compiler_path) {
   std::string out;
   const std::string many = std::to_string(layers.size()) + " layer(s)";
   const bool one = layers.size() == 1;
@@ -227,8 +227,7 @@ std::string edit_lines(const json::Value& report, const std::vector<std::string>
   if (out.empty())
     return "No changes made: give --executor, or one of --tolerance-avg, --tolerance-max, "
            "--tolerance-abs-frac and --tolerance-int.\n";
-  return out + (compiler.changed ? "Updated" : "Nothing changed in") +
-         " compiler JSON: " + compiler.path + "\n";
+  return out + "Updated compiler JSON: " + compiler_path + "\n";
 }
 
 std::string unplaced_lines(const json::Value& report, const std::vector<std::string>& layers) {

@@ -49,14 +49,10 @@ Rejudged apply_edit(json::Value& report, const std::vector<std::string>& layers,
 [[nodiscard]] std::string idle_bound_lines(const json::Value& report,
                                            const std::vector<std::string>& layers,
                                            const Edit& edit);
-struct CompilerFileNow {
-  std::string path;
-  bool changed = false;  ///< by this edit
-};
-/// What was done, a line each; the compiler file is named in the last.
+/// What was done, a line each, in the original's words; the compiler file is named in the last.
 [[nodiscard]] std::string edit_lines(const json::Value& report,
                                      const std::vector<std::string>& layers, const Edit& edit,
-                                     const CompilerFileNow& compiler);
+                                     const std::string& compiler_path);
 /// Of those layers the ones that no compiler file can name, a line per reason; empty for none.
 [[nodiscard]] std::string unplaced_lines(const json::Value& report,
                                          const std::vector<std::string>& layers);

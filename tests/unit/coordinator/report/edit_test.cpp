@@ -124,14 +124,14 @@ TEST_CASE("what was changed is said for one layer and for several") {
   json::Value report = sample();
   const Edit edit{.executor = "css", .fp_avg_tol = 0.5};
   apply_edit(report, {"Conv_1"}, edit);
-  CHECK(edit_lines(report, {"Conv_1"}, edit, {"c.json", true}) ==
+  CHECK(edit_lines(report, {"Conv_1"}, edit, "c.json") ==
         "Updated recommended_executor for 'Conv_1' to 'css'\nUpdated tolerance for 'Conv_1' to "
         "{'fp_avg_tol': 0.5}\nUpdated compiler "
         "JSON: c.json\n");
-  CHECK(edit_lines(report, {"Conv_1", "Conv_12"}, edit, {"c.json", true}) ==
+  CHECK(edit_lines(report, {"Conv_1", "Conv_12"}, edit, "c.json") ==
         "Updated recommended_executor for 2 layer(s) to 'css'\nUpdated tolerance for 2 "
         "layer(s)\nUpdated compiler JSON: c.json\n");
-  CHECK(edit_lines(report, {"Conv_1"}, {}, {"c.json"}).find("No changes made") == 0);
+  CHECK(edit_lines(report, {"Conv_1"}, {}, "c.json").find("No changes made") == 0);
 }
 
 TEST_CASE("a bound that does nothing to a layer's results is said") {
