@@ -2,11 +2,7 @@
 
 #include <cstdio>
 #include <filesystem>
-#include <iterator>
-#include <span>
-#include <string_view>
 #include <utility>
-#include <vector>
 
 #include "coordinator/app/chip_catalog.h"
 #include "coordinator/app/chip_choice.h"
@@ -54,7 +50,6 @@ struct Checked {
   report::AssignmentSource source;
   report::AssignmentFile assignment;
   ChosenChips chips;
-  std::string note;  ///< a line for the user; empty: none
 };
 
 /// The three lines of the original: what is missing, and the command that makes it.
@@ -79,36 +74,23 @@ Result<ModelFile> only_model(const RunOptions& options) {
               "run takes one --model; " + std::to_string(models->size()) + " files fit");
 }
 
-json::Value without(const json::Value& settings, std::span<const std::string_view> keys) {
+/// What both commands must have been told alike. Other inputs are as good a test.
+json::Value without_inputs(const json::Value& settings) {
   json::Value out = settings;
-  for (const std::string_view key : keys) {
-    if (out.object()) out.object()->erase(key);
-  }
+  if (out.object()) out.object()->erase("inputs");
   return out;
 }
 
-/// Both commands must have been told alike what makes the model another one, or the places in the
-/// report are none of its. Other inputs are as good a test, and with other options the tools run
-/// the same model: a person may want a trace, so that is said and done. What is to be said.
-Result<std::string> check_settings(const report::AssignmentSource& source,
-                                   const RunOptions& options, const InputFiles& inputs) {
+Result<void> check_settings(const report::AssignmentSource& source, const RunOptions& options,
+                            const InputFiles& inputs) {
   const json::Value* there = source.content.get("_settings");
-  if (there == nullptr) return std::string();
-  const json::Value here = report_settings(options.common, inputs);
-  std::vector<std::string_view> ignored = {"inputs"};
-  const std::string tools =
-      report::settings_difference(without(*there, ignored), without(here, ignored));
-  ignored.insert(ignored.end(), std::begin(kToolSettings), std::end(kToolSettings));
-  const std::string model =
-      report::settings_difference(without(*there, ignored), without(here, ignored));
-  if (!model.empty()) {
-    return fail(ErrorCode::Incompatible, source.path.string() +
-                                             " was made with other settings: " + model +
-                                             ". Run with those, or discover again with these");
-  }
-  if (tools.empty()) return std::string();
-  return "[ExecutorAssignments] Warning: " + source.path.string() +
-         " was made with other options for the tools: " + tools;
+  if (there == nullptr) return {};
+  const std::string difference = report::settings_difference(
+      without_inputs(*there), without_inputs(report_settings(options.common, inputs)));
+  if (difference.empty()) return {};
+  return fail(ErrorCode::Incompatible, source.path.string() +
+                                           " was made with other settings: " + difference +
+                                           ". Run with those, or discover again with these");
 }
 
 /// The chip that is meant: the user's, else the report's, else the default one.
@@ -206,9 +188,7 @@ Result<Checked> check(RunOptions& options) {
                                              out.chips.chips.front()->spec.name);
   // Nothing else than without the flag, and so discover left it out of the settings.
   if (out.chips.own_hw_type) options.common.tool.hw_type.clear();
-  auto note = check_settings(out.source, options, out.inputs);
-  if (!note) return fail(note.error());
-  out.note = std::move(*note);
+  if (auto fine = check_settings(out.source, options, out.inputs); !fine) return fail(fine.error());
   if (out.chips.chips.size() != 1)
     return fail(ErrorCode::InvalidInput, "run takes one chip; '" + name + "' is several");
   if (auto fine = check_chip(out.source, out.chips.chips.front()->spec); !fine)
@@ -350,7 +330,6 @@ int cmd_run(RunOptions options, const std::vector<std::string>& command) {
   const domain::ChipSpec& chip = checked->chips.chips.front()->spec;
   console->say(report::chip_line(chip.name, chip.target));
   console->say_verbose("[ExecutorAssignments] from " + checked->source.path.string());
-  if (!checked->note.empty()) console->say(checked->note);
   if (const std::string line = idle_quantize_flags(options.common.quantize); !line.empty())
     console->say(line);
   say_missing_dumps(options.common.tool, checked->chips, *console);

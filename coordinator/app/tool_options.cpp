@@ -114,10 +114,9 @@ Result<ChipSpec> with_tool_options(ChipSpec chip, const ToolOptions& options) {
 }
 
 void add_settings(const ToolOptions& options, report::json::Object& settings) {
-  const auto& [compiler, runtime, hw_type] = kToolSettings;
-  if (!options.compiler.empty()) settings.set(std::string(compiler), array_of(options.compiler));
-  if (!options.runtime.empty()) settings.set(std::string(runtime), array_of(options.runtime));
-  if (!options.hw_type.empty()) settings.set(std::string(hw_type), options.hw_type);
+  if (!options.compiler.empty()) settings.set("compiler_options", array_of(options.compiler));
+  if (!options.runtime.empty()) settings.set("runtime_options", array_of(options.runtime));
+  if (!options.hw_type.empty()) settings.set("torq_hw_type", options.hw_type);
 }
 
 }  // namespace layerfarm::coordinator::app

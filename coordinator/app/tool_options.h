@@ -4,7 +4,6 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "coordinator/report/json.h"
@@ -32,10 +31,6 @@ struct ToolOptions {
 /// the option that its toolchain does not take.
 [[nodiscard]] base::Result<domain::ChipSpec> with_tool_options(domain::ChipSpec chip,
                                                                const ToolOptions& options);
-
-/// The keys of a report's `_settings` that add_settings() may set.
-inline constexpr std::string_view kToolSettings[] = {"compiler_options", "runtime_options",
-                                                     "torq_hw_type"};
 
 /// What of them decides results, as keys of a report's `_settings`; nothing for what was not given.
 void add_settings(const ToolOptions& options, report::json::Object& settings);

@@ -53,24 +53,6 @@ class Torq(Farm):
         self.assertFalse([call for call in compiled if "--torq-target-host-triple=native" in call])
         self.assertEqual(self.report("mlp")["_settings"]["runtime_options"], ["--standin-run-fail"])
 
-    def test_a_run_takes_other_options_for_its_tools_than_the_discover_and_says_so(self):
-        arguments = ("--model", GOLDEN / "models" / "mlp.onnx", "--output-dir", self.out)
-        self.run_farm("discover", *arguments, "--executors", "host", code=0)
-        said = "torq_gen_config_mlp.json was made with other options for the tools: "
-        for flag, word, code, there in (
-            ("--compiler-option=--torq-enable-buffer-debug-info", "--torq-enable-buffer-debug-info", 0, "comparison passed"),
-            ("--compiler-option=--standin-fail", "--standin-fail", 1, "Full model setup failed: error: forced by --standin-fail"),
-            ("--runtime-option=--standin-run-fail", "--standin-run-fail", 1, "Full model run failed: "),
-            ("--torq-hw-type=aws_fpga", "--torq_hw_type=aws_fpga", 0, "comparison passed"),
-        ):
-            with self.subTest(flag=flag):
-                before = len(self.calls())
-                done = self.run_farm("run", *arguments, flag, code=code)
-                self.assertIn(said, done.stderr)
-                self.assertIn(there, done.stderr)
-                self.assertTrue([call for call in self.calls()[before:] if word in call])
-        self.assertNotIn(said, self.run_farm("run", *arguments, code=0).stderr)
-
     def test_dumps_of_the_compiler_lie_by_layer_and_executor_also_of_what_it_refused(self):
         dumps = self.folder / "dumps"
         arguments = ("discover", "--model", GOLDEN / "models" / "mlp.onnx", "--output-dir", self.out, f"--debug-ir={dumps}", "--layers",
