@@ -79,9 +79,9 @@ TEST_CASE("a file that is no model and a reader without memory each end as one c
   CHECK(refused.diagnostic.text == "not a model.onnx: is not an ONNX model");
   CHECK_FALSE(refused.analysis);
   bench.step.limits.memory_bytes = std::int64_t{4} << 20;
-  const Outcome over = analyze(bench, sample("gen_repeat_cnn.onnx"));
+  const Outcome over = analyze(bench, sample("huge_weight.onnx"));
   CHECK(over.ending != Ending::Done);
-  CHECK(over.diagnostic.text.starts_with("gen_repeat_cnn.onnx: "));
+  CHECK(over.diagnostic.text.starts_with("huge_weight.onnx: "));
 }
 
 TEST_CASE("a layer with 400 MB of constants is taken apart without holding them in memory") {
