@@ -1,24 +1,11 @@
 #include "coordinator/app/doubtful_passes.h"
 
-#include <algorithm>
-#include <array>
-#include <string_view>
-
 #include "coordinator/report/texts.h"
+#include "shared/domain/quantized_ops.h"
 #include "shared/domain/verdict.h"
 
 namespace layerfarm::coordinator::app {
 namespace {
-
-/// Operators whose integers stand for real numbers, whatever their width, so that rounding may move
-/// them.
-bool computes_quantized(const domain::Layer& layer) {
-  constexpr std::array<std::string_view, 4> kNames = {"QuantizeLinear", "DynamicQuantizeLinear",
-                                                      "ConvInteger", "MatMulInteger"};
-  const std::string_view op = layer.op_type;
-  return layer.quantized.value_or(false) || op.starts_with("QLinear") || op == "QGemm" ||
-         std::find(kNames.begin(), kNames.end(), op) != kNames.end();
-}
 
 std::string share(std::uint64_t part, std::uint64_t all) {
   return std::to_string(part) + " of " + std::to_string(all);
@@ -33,8 +20,9 @@ Doubt doubt_of(const domain::Layer& layer, const plan::CaseSettled& settled,
   const auto& forgiven = result.numbers->forgiven;
   if (forgiven && forgiven->hides && !edit.fp_abs_tol_frac)
     out.forgiven = share(forgiven->elements, result.numbers->total);
-  if (!settled.outcome || !settled.outcome->executed || edit.int_tol || computes_quantized(layer))
-    return out;
+  if (!settled.outcome || !settled.outcome->executed || edit.int_tol) return out;
+  // Their integers stand for real numbers, whatever their width, so that rounding may move them.
+  if (layer.quantized.value_or(false) || domain::works_on_quantized(layer.op_type)) return out;
   std::uint64_t off = 0;
   std::uint64_t all = 0;
   for (const domain::Comparison& output : settled.outcome->executed->outputs) {

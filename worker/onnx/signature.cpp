@@ -1,12 +1,10 @@
 #include "worker/onnx/signature.h"
 
-#include <algorithm>
-#include <array>
 #include <set>
 #include <string>
-#include <string_view>
 
 #include "shared/domain/dtype.h"
+#include "shared/domain/quantized_ops.h"
 
 namespace layerfarm::worker::onnx {
 namespace {
@@ -18,23 +16,15 @@ void hash_constant(base::Hasher& hasher, const Constant& value, const base::Dige
   if (content != nullptr) hasher.add(*content);
 }
 
-/// Takes integers as quantized numbers (ai.onnx and the operators that ONNX Runtime adds).
-bool takes_quantized_numbers(std::string_view op_type) {
-  constexpr std::array<std::string_view, 5> kOthers = {"QuantizeLinear", "DequantizeLinear",
-                                                       "ConvInteger", "MatMulInteger", "QGemm"};
-  return op_type.starts_with("QLinear") ||
-         std::find(kOthers.begin(), kOthers.end(), op_type) != kOthers.end();
-}
-
-/// Names that only such operators read.
+/// Names that only operators on quantized numbers read.
 std::set<std::string> quantized_numbers(const pb::GraphProto& graph) {
   std::set<std::string> out;
   for (const pb::NodeProto& node : graph.node()) {
-    if (takes_quantized_numbers(node.op_type()))
+    if (domain::works_on_quantized(node.op_type()))
       out.insert(node.input().begin(), node.input().end());
   }
   for (const pb::NodeProto& node : graph.node()) {
-    if (takes_quantized_numbers(node.op_type())) continue;
+    if (domain::works_on_quantized(node.op_type())) continue;
     for (const std::string& name : used_names(node)) out.erase(name);
   }
   return out;
